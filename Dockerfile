@@ -1,4 +1,4 @@
-# Shelfdesk on the Node of its base: the compiled package with that of the lake, because nothing can be installed in the image. Its
+# Shelfdesk on the Node of its base: the bundled package with that of the lake, because nothing can be installed in the image. Its
 # only native code is DuckDB, the engine of the lake, which has a build for Alpine.
 
 FROM node:24-alpine AS build

@@ -1,5 +1,5 @@
 /**
- * Builds the packages that are published, as compiled JavaScript: `dist/shelfdesk`, `dist/sandbox` with types, and `dist/lake`.
+ * Builds the packages that are published, as JavaScript: `dist/shelfdesk`, bundled, `dist/sandbox` with types, and `dist/lake`.
  * The worker's package carries the sandbox's, so that one file installs both. All have the version of the root.
  */
 import { execFileSync } from 'node:child_process';
@@ -7,6 +7,7 @@ import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { fingerprintOf } from '../src/app/build.ts';
+import { besides, bundle } from './bundle.ts';
 
 /** The oldest Node that the packages run on: undici and commander demand it. A clone needs the Node that strips types. */
 const NODE = '>=22.19';
@@ -35,7 +36,7 @@ const keep = (from: string, to: string) => cpSync(from, to, { recursive: true })
 
 rmSync(dist, { recursive: true, force: true });
 compile('sandbox/tsconfig.json', '--outDir', compiled);
-// A program needs neither types nor, a fifth of its size, comments.
+// A program needs no types.
 compile('tsconfig.json', '--outDir', program, '--removeComments');
 // The compiler leaves the names of the sources in the types.
 for (const name of globSync('**/*.d.ts', { cwd: compiled })) {
@@ -60,7 +61,7 @@ manifest(sandbox, {
   dependencies: theirs.dependencies,
 });
 
-for (const folder of ['src', 'jobs']) keep(join(program, folder), join(worker, folder));
+await bundle(root, join(worker, 'src'));
 assets('src', join(worker, 'src'));
 for (const name of [
   'migrations',
@@ -89,7 +90,10 @@ manifest(worker, {
   bin: asJs(ours.bin),
   // A program, not a library: only what declares a source is promised to code.
   exports: asJs(ours.exports!),
-  dependencies: { ...ours.dependencies, [String(theirs.name)]: ours.version },
+  dependencies: {
+    ...Object.fromEntries(besides.map(name => [name, ours.dependencies[name]!])),
+    [String(theirs.name)]: ours.version,
+  },
   // The user's own Node runs the package; a clone brings one.
   optionalDependencies: Object.fromEntries(
     Object.entries(ours.optionalDependencies!).filter(([name]) => !name.startsWith('node-')),

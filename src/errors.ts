@@ -2,9 +2,28 @@
  * Error classes follow the reaction, not the origin. Any other error is a bug and may crash the job. Every message says what
  * happened and to what; `remedy` says what to do.
  */
+import { readFileSync } from 'node:fs';
 
 /** Exit codes of the command line, as the README documents them. */
 export const exitCodes = { ok: 0, failed: 1, usage: 2, partial: 3, refused: 4, differs: 5, interrupted: 130 } as const;
+
+/** The stack of a bug. In the package many sources share a file, so each line also names its own. */
+export function stackOf({ stack, message }: Error): string {
+  return (stack ?? message).replace(/(file:\S+\.js):(\d+):\d+/g, (place, file: string, line: string) => {
+    const source = sourceAt(file, Number(line));
+    return source === undefined ? place : `${place}, ${source}`;
+  });
+}
+
+/** The bundler writes the path of each source above its code. */
+function sourceAt(file: string, line: number): string | undefined {
+  try {
+    const before = readFileSync(new URL(file), 'utf8').split('\n', line);
+    return before.findLast(text => /^\/\/ \S+\.[cm]?[jt]s$/.test(text))?.slice(3);
+  } catch {
+    return undefined;
+  }
+}
 
 /** Expected failure. The terminal shows its message and remedy, without a stack. */
 export class ShelfdeskError extends Error {
@@ -47,7 +66,7 @@ const outages = new WeakMap<Error, Outage>();
 
 export const noteOutage = (error: Error, outage: Outage): void => void outages.set(error, outage);
 
-/** What the source does, if this error or its cause is an outage of it. */
+/** The outage of the source, if this error or its cause is one. */
 export function outageIn(error: unknown): Outage | undefined {
   return error instanceof Error ? (outages.get(error) ?? outageIn(error.cause)) : undefined;
 }
@@ -107,7 +126,7 @@ export class ReplyTooLarge extends Retry {
   override readonly remedy: string;
   /** The id of the first record of the reply, if its beginning shows one. */
   readonly id: string | undefined;
-  /** As in Reply; NaN without a Date. */
+  /** See Reply; NaN without a Date. */
   readonly shown: Shown;
   constructor(
     what: string,
@@ -273,7 +292,10 @@ const refusals: Readonly<Record<string, readonly [means: string, remedy: string]
   ENFILE: ['this machine may open no more files', 'End other programs, or raise fs.file-max.'],
 };
 
-/** This machine refuses what any program needs, such as disk or a working folder. It is no bug, wherever it is thrown. */
+/**
+ * The operating system refuses what every program needs, such as disk space or a working folder. Such an error is never
+ * a bug.
+ */
 export class MachineRefuses extends ShelfdeskError {
   constructor(cause: Error, [means, remedy]: readonly [means: string, remedy: string], code: string) {
     const { path } = cause as NodeJS.ErrnoException;

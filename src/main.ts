@@ -6,13 +6,14 @@
  * The flags keep the heap small: a page becomes garbage as soon as it is stored. A smaller heap would make garbage
  * collection a large part of a load.
  */
-import './node-version.ts';
 import module from 'node:module';
 import { fileURLToPath } from 'node:url';
+import { version } from './node-version.ts';
 
 module.enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/shelfdesk', import.meta.url)));
 try {
-  await import('./program.ts');
+  if (['--version', '-V'].includes(process.argv[2]!)) (await import('./cli/output/terminal.ts')).print(version);
+  else await import('./program.ts');
 } catch (error) {
   // A source is declared in a way that cannot be: its declaration is read before the program begins.
   const { message, remedy, exitCode } = error as { message: string; remedy?: string; exitCode?: number };

@@ -1,10 +1,10 @@
 /** The oldest Node that the program runs on. Importing this file before all others ends the program on an older one. */
 import { readFileSync } from 'node:fs';
 
+const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+export const version: string = manifest.version;
 /** `22.19`, as package.json says. */
-export const leastNode: string = JSON.parse(
-  readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
-).engines.node.replace('>=', '');
+export const leastNode: string = manifest.engines.node.replace('>=', '');
 
 /** `node`: such as `22.19.0`. */
 export function isTooOld(node: string): boolean {

@@ -14,7 +14,7 @@ import { withNewName } from './cli/old-names.ts';
 import { failPlainly, say, showCursor, style } from './cli/output/terminal.ts';
 import { tellWaits } from './engine/database/waits.ts';
 import { redisRefusal } from './engine/queue/redis-refusals.ts';
-import { Away, exitCodes, Interrupted, isAway, machineRefusal, orReason, ShelfdeskError } from './errors.ts';
+import { Away, exitCodes, Interrupted, isAway, machineRefusal, orReason, ShelfdeskError, stackOf } from './errors.ts';
 
 /**
  * Loader of each command, by group of --help. A command loads only its own modules, so that the program starts quickly.
@@ -144,11 +144,9 @@ async function main(given: readonly string[]): Promise<void> {
 const asValue = (arg: string): string => (/^--\s/.test(arg) ? `\n${arg}` : arg);
 
 /**
- * Loads the named command, and none for the version. Without a known name it loads all commands, for help texts, errors and
- * completion.
+ * Loads the named command. Without a known name it loads all commands, for help texts, errors and completion.
  */
 async function asked([name = '']: readonly string[]): Promise<[group: string, adds: AddCommand[]][]> {
-  if (name === '--version' || name === '-V') return [];
   const all = Object.entries(groups);
   const named = all.flatMap(([group, loaders]) =>
     Object.hasOwn(loaders, name) && name !== 'completion' ? [[group, { [name]: loaders[name]! }] as const] : [],
@@ -170,7 +168,7 @@ const termOf = (argument: Argument): string => {
 const act: Act =
   action =>
   async (...args) => {
-    process.exitCode = await action(...args);
+    process.exitCode = (await action(...args)) ?? exitCodes.ok;
   };
 
 /**
@@ -200,7 +198,7 @@ function interruption(): AbortSignal {
 
 /** Prints message and remedy of an expected failure, or the stack of a bug. Returns the exit code. */
 function explain(thrown: unknown): number {
-  // Neither a refusal of the machine nor an outage is a bug, wherever it is thrown.
+  // Refusals of the operating system and outages are no bugs, wherever they are thrown.
   const outage = isAway(thrown) && !(thrown instanceof ShelfdeskError) ? new Away(thrown) : thrown;
   const error = machineRefusal(thrown) ?? refusedBy(thrown) ?? outage;
   // Commander has already printed the error.
@@ -210,11 +208,11 @@ function explain(thrown: unknown): number {
     say(error.remedy);
     return error.exitCode;
   }
-  say(error instanceof Error ? (error.stack ?? error.message) : String(error));
+  say(error instanceof Error ? stackOf(error) : String(error));
   return exitCodes.failed;
 }
 
-/** What Redis refuses for good, in the middle of a command. */
+/** A permanent refusal of Redis in the middle of a command. */
 function refusedBy(thrown: unknown): ShelfdeskError | undefined {
   const refused = thrown instanceof Error && thrown.name === 'ReplyError' ? redisRefusal(thrown) : undefined;
   return refused && new ShelfdeskError(refused.says, refused.remedy, exitCodes.failed, thrown);

@@ -91,7 +91,10 @@ export async function changesSince(
   );
 }
 
-/** What an answer says of many accounts: the least complete rows, and the times between which all are complete. */
+/**
+ * Completeness of the rows of many accounts in one answer: the least complete ones, and the range in which all are
+ * complete.
+ */
 export interface Brief {
   readonly completeness: readonly Covered[];
   /** Null: all of them from the beginning. */

@@ -14,7 +14,7 @@ const rules = (
 - Keys begin with account_id. Rows with _deleted_at are deleted at the source; reports read analytics.countable_tickets.
 - dictionary describes each table and column; the resources shelfdesk://metrics/… define each metric.`;
 
-/** The views for reports come first. What does not fit is named without its description, or counted. */
+/** Views for reports come first. Relations that do not fit are listed by name only, or counted. */
 export function guide(schemas: readonly Schema[], isMasked: boolean): string {
   const parts = [rules(isMasked)];
   const size = () => Buffer.byteLength(parts.join('\n'));
@@ -38,7 +38,7 @@ export function guide(schemas: readonly Schema[], isMasked: boolean): string {
 
 const more = (n: number) => `- ${n} more: see dictionary`;
 const roomOfTail = 40;
-/** A head and a line of names for each later schema. */
+/** Space for the later schemas: a heading and a line of names for each. */
 const roomOfOthers = (schemas: readonly Schema[], name: string): number =>
   500 * (schemas.length - 1 - schemas.findIndex(one => one.name === name));
 

@@ -1,6 +1,6 @@
 /**
- * Serves agents over HTTP. Each request stands alone: no session is kept, so a client that vanishes leaves nothing behind. A
- * client may listen for changes of the lists; such streams are few, and end with their connection.
+ * Serves agents over HTTP. No session is kept between requests, so a client that vanishes leaves nothing behind. A few
+ * clients may listen for changes of the lists; such a stream ends with its connection.
  */
 import { createMcpHandler } from '@modelcontextprotocol/server';
 import type { Agents } from './server.ts';

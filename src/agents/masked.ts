@@ -1,4 +1,4 @@
-/** What a masked reader sees of the facts about one ticket or stream: ids, times, states and numbers, and no text. */
+/** The facts about a ticket or a stream as a masked reader sees them: ids, times, states and numbers, without texts. */
 import type { StreamStatus } from '../status/streams.ts';
 
 /** How texts and changed fields are shown. */
@@ -10,7 +10,7 @@ export interface Shown {
 
 const hidden = 'masked';
 
-/** Columns whose values name no person and are no text. Any other column is hidden. */
+/** Whether the values of a column are neither names of people nor texts. All other columns are hidden. */
 const isPlain = (column: string) =>
   /(^|_)(id|ids|at|after|until|of|by)$/.test(column) || ['state', 'type', 'direction', 'position'].includes(column);
 const isBare = (value: unknown) =>

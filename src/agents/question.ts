@@ -38,7 +38,7 @@ export interface Question {
 export interface Told extends Named {
   readonly covered: readonly Covered[];
   readonly cut: 'rows' | 'bytes' | null;
-  /** Of a certain answer: the start of what it is about (null: the beginning), and the moment of which it holds. */
+  /** The range of a certain answer: its start (null: the beginning), and the moment up to which the answer is true. */
   readonly certain: { readonly from: Date | null; readonly asOf: Date } | undefined;
 }
 

@@ -7,10 +7,10 @@ import type { Stream } from '../sources/source.ts';
 
 type Known = Pick<Stream, 'key' | 'merge' | 'beneath'>;
 
-/** A function that is not of PostgreSQL, and may read. */
+/** A function of the warehouse or of an extension, which may read tables. */
 export interface Routine {
   readonly name: string;
-  /** As a plan calls it. */
+  /** Its name in an execution plan. */
   readonly called: string;
 }
 

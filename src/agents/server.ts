@@ -7,7 +7,7 @@ import { findQuery, type Query } from '../analytics/questions.ts';
 import { isAway, ShelfdeskError, UsageError } from '../errors.ts';
 import { judge } from '../privacy/judge.ts';
 import { newPassword } from '../privacy/readers.ts';
-import { briefly, type Covered, readCovered } from './covered.ts';
+import { briefly, readCovered } from './covered.ts';
 import { describeAll, describeOne } from './described.ts';
 import { fenced } from './fence.ts';
 import { guide } from './guide.ts';
@@ -15,7 +15,7 @@ import { masked, type Shown, unmasked } from './masked.ts';
 import { ask, asReader, type Ground, type Told } from './question.ts';
 import { makeTurns } from './turns.ts';
 
-/** What the command line shows as well. Each throws ShelfdeskError for an unknown account. */
+/** The results of commands of the same name. Each throws ShelfdeskError for an unknown account. */
 export interface Looks {
   status(account: string | undefined, shown: Shown): Promise<unknown>;
   why(account: string | undefined, ticket: string, shown: Shown): Promise<unknown>;
@@ -35,7 +35,7 @@ interface Parts {
   readonly looks: Looks;
   readonly questions: readonly Query[];
   readonly version: string;
-  /** A failure that nothing here expects: a bug. */
+  /** Called with an unexpected error, which is a bug. */
   readonly onBug: (error: unknown) => void;
 }
 
@@ -58,9 +58,9 @@ const through = z.iso
   );
 const looking = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false };
 
-export function makeAgents({ ground, looks, questions, version, onBug }: Parts): Agents {
+export function makeAgents(parts: Parts): Agents {
+  const { ground, version, onBug } = parts;
   const turns = makeTurns(ground.limits.ms);
-  const { pg: db } = ground.warehouse;
   const catalogs = new Map<boolean, Promise<Schema[]>>();
   /** The relations that such a reader sees. Read once: a migration restarts the process. */
   const catalogOf = (pii: boolean): Promise<Schema[]> => {
@@ -69,114 +69,128 @@ export function makeAgents({ ground, looks, questions, version, onBug }: Parts):
     known.catch(() => catalogs.delete(pii));
     return known;
   };
-  const answered = (client: AbortSignal, work: (signal: AbortSignal) => Promise<Result>) =>
-    resultOf(() => turns.take(client, work), onBug);
-  const coveredOf = (account: string | undefined) =>
-    readCovered(db, account === undefined ? ground.accounts : [account], undefined);
-
-  const seen = async (look: () => Promise<unknown>, account: string | undefined, pii: boolean): Promise<Result> =>
-    seenOf(await look(), await coveredOf(account), { pii, bytes: ground.limits.bytes });
-
-  async function serve(pii: boolean): Promise<McpServer> {
-    const shown = pii ? unmasked : masked;
-    const schemas = await catalogOf(pii);
-    const server = new McpServer({ name: 'shelfdesk', version }, { instructions: guide(schemas, !pii) });
-    const told = (answer: Told, more: object) => toldOf(answer, { ...more, masked: !pii });
-
-    server.registerTool(
-      'list_questions',
-      { description: 'The prepared questions, by name.', inputSchema: z.object({}), annotations: looking },
-      () => plain(questions.map(({ name, question, notes }) => ({ name, question, notes }))),
-    );
-    server.registerTool(
-      'ask_question',
-      {
-        description:
-          'Answers a prepared question, exactly as `shelfdesk query run` does. "Now" in it is complete_through.',
-        inputSchema: z.object({
-          name: z.string().max(100).describe('Name in list_questions.'),
-          account,
-          certain,
-        }),
-        annotations: looking,
-      },
-      ({ name, account, certain }, { mcpReq }) =>
-        answered(mcpReq.signal, async signal => {
-          const { sql, question } = findQuery(questions, name);
-          // No time bounds it: it reads all rows that are here.
-          const always = { from: undefined, through: undefined };
-          return told(await ask(ground, { sql, account, certain, pii, ...always, signal }), { question });
-        }),
-    );
-    server.registerTool(
-      'ask_sql',
-      {
-        description: 'Answers one SQL query that only reads (select, with, values, table).',
-        inputSchema: z.object({ sql: z.string().min(1).max(20_000), account, certain, from, through }),
-        annotations: looking,
-      },
-      ({ from, through, ...of }, { mcpReq }) =>
-        answered(mcpReq.signal, async signal => {
-          const span = { from: dateOf(from), through: dateOf(through) };
-          return told(await ask(ground, { ...of, pii, account: of.account, ...span, signal }), {});
-        }),
-    );
-    server.registerTool(
-      'dictionary',
-      {
-        description:
-          'Tables and views with their meaning; with `relation` the columns of one, such as analytics.fact_tickets.',
-        inputSchema: z.object({ relation: z.string().max(200).optional() }),
-        annotations: looking,
-      },
-      ({ relation }, { mcpReq }) =>
-        answered(mcpReq.signal, async () => {
-          const text = relation === undefined ? describeAll(schemas) : describeOne(schemas, relation);
-          return { content: [{ type: 'text', text }] };
-        }),
-    );
-    server.registerTool(
-      'status',
-      {
-        description: 'How complete and how fresh each stream is, what is missing, and what to do about it.',
-        inputSchema: z.object({ account }),
-        annotations: looking,
-      },
-      ({ account }, { mcpReq }) =>
-        answered(mcpReq.signal, () => seen(() => looks.status(account, shown), account, pii)),
-    );
-    server.registerTool(
-      'why',
-      {
-        description: 'History of one ticket in the mirror: when it was read, what changed, and why it is not fresher.',
-        inputSchema: z.object({ ticket: z.string().max(200).describe('Id or number of the ticket.'), account }),
-        annotations: looking,
-      },
-      ({ account, ticket }, { mcpReq }) =>
-        answered(mcpReq.signal, () => seen(() => looks.why(account, ticket, shown), account, pii)),
-    );
-    server.registerTool(
-      'plan',
-      {
-        description: 'What a run would cost in requests, credits and time. Starts nothing, and asks no source.',
-        inputSchema: z.object({ kind: z.enum(['sync', 'backfill']).default('sync'), account }),
-        annotations: looking,
-      },
-      ({ account, kind }, { mcpReq }) =>
-        answered(mcpReq.signal, signal => seen(() => looks.plan(account, kind, signal), account, pii)),
-    );
-    addMetrics(server, db);
-    return server;
-  }
   return {
-    serve,
+    async serve(pii) {
+      const schemas = await catalogOf(pii);
+      const server = new McpServer({ name: 'shelfdesk', version }, { instructions: guide(schemas, !pii) });
+      const session: Session = {
+        ...parts,
+        pii,
+        schemas,
+        answered: (client, work) => resultOf(() => turns.take(client, work), onBug),
+      };
+      addQuestions(server, session);
+      addLooks(server, session);
+      addMetrics(server, ground.warehouse.pg);
+      return server;
+    },
     async close() {
       await Promise.allSettled([turns.close(), ...catalogs.values()]);
     },
   };
 }
 
-/** No agent waits for it: it is read when the server starts. */
+interface Session extends Parts {
+  readonly pii: boolean;
+  /** The relations that the client may read. */
+  readonly schemas: readonly Schema[];
+  /** Does the work of a tool when its turn comes, until `client` aborts. */
+  answered(client: AbortSignal, work: (signal: AbortSignal) => Promise<Result>): Promise<Result>;
+}
+
+/** The tools that answer with rows. */
+function addQuestions(server: McpServer, { ground, questions, pii, answered }: Session): void {
+  server.registerTool(
+    'list_questions',
+    { description: 'The prepared questions, by name.', inputSchema: z.object({}), annotations: looking },
+    () => plain(questions.map(({ name, question, notes }) => ({ name, question, notes }))),
+  );
+  server.registerTool(
+    'ask_question',
+    {
+      description:
+        'Answers a prepared question, exactly as `shelfdesk query run` does. "Now" in it is complete_through.',
+      inputSchema: z.object({
+        name: z.string().max(100).describe('Name in list_questions.'),
+        account,
+        certain,
+      }),
+      annotations: looking,
+    },
+    ({ name, account, certain }, { mcpReq }) =>
+      answered(mcpReq.signal, async signal => {
+        const { sql, question } = findQuery(questions, name);
+        // A prepared question has no time range: it reads all rows.
+        const always = { from: undefined, through: undefined };
+        return toldOf(await ask(ground, { sql, account, certain, pii, ...always, signal }), { question, masked: !pii });
+      }),
+  );
+  server.registerTool(
+    'ask_sql',
+    {
+      description: 'Answers one SQL query that only reads (select, with, values, table).',
+      inputSchema: z.object({ sql: z.string().min(1).max(20_000), account, certain, from, through }),
+      annotations: looking,
+    },
+    ({ from, through, ...of }, { mcpReq }) =>
+      answered(mcpReq.signal, async signal => {
+        const span = { from: dateOf(from), through: dateOf(through) };
+        return toldOf(await ask(ground, { ...of, pii, account: of.account, ...span, signal }), { masked: !pii });
+      }),
+  );
+}
+
+/** The tools that explain the mirror. */
+function addLooks(server: McpServer, session: Session): void {
+  const { looks, schemas, pii, answered } = session;
+  const shown = pii ? unmasked : masked;
+  server.registerTool(
+    'dictionary',
+    {
+      description:
+        'Tables and views with their meaning; with `relation` the columns of one, such as analytics.fact_tickets.',
+      inputSchema: z.object({ relation: z.string().max(200).optional() }),
+      annotations: looking,
+    },
+    ({ relation }, { mcpReq }) =>
+      answered(mcpReq.signal, async () => {
+        const text = relation === undefined ? describeAll(schemas) : describeOne(schemas, relation);
+        return { content: [{ type: 'text', text }] };
+      }),
+  );
+  server.registerTool(
+    'status',
+    {
+      description: 'How complete and how fresh each stream is, what is missing, and what to do about it.',
+      inputSchema: z.object({ account }),
+      annotations: looking,
+    },
+    ({ account }, { mcpReq }) =>
+      answered(mcpReq.signal, () => seen(session, account, () => looks.status(account, shown))),
+  );
+  server.registerTool(
+    'why',
+    {
+      description: 'History of one ticket in the mirror: when it was read, what changed, and why it is not fresher.',
+      inputSchema: z.object({ ticket: z.string().max(200).describe('Id or number of the ticket.'), account }),
+      annotations: looking,
+    },
+    ({ account, ticket }, { mcpReq }) =>
+      answered(mcpReq.signal, () => seen(session, account, () => looks.why(account, ticket, shown))),
+  );
+  server.registerTool(
+    'plan',
+    {
+      description: 'What a run would cost in requests, credits and time. Starts nothing, and asks no source.',
+      inputSchema: z.object({ kind: z.enum(['sync', 'backfill']).default('sync'), account }),
+      annotations: looking,
+    },
+    ({ account, kind }, { mcpReq }) =>
+      answered(mcpReq.signal, signal => seen(session, account, () => looks.plan(account, kind, signal))),
+  );
+}
+
+/** A longer time limit, for reads at the start of the server, when no agent waits. */
 const patient = (ground: Ground): Ground => ({ ...ground, limits: { ...ground.limits, ms: 60_000 } });
 
 async function readableCatalog(ground: Ground, pii: boolean): Promise<Schema[]> {
@@ -264,12 +278,19 @@ const cutWords = (cut: Told['cut']) =>
         cut: `There are more rows: the limit of ${cut} ended the answer here. Do not count these rows; ask for a count.`,
       };
 
-interface Seen {
-  readonly pii: boolean;
-  readonly bytes: number;
-}
-
-function seenOf(value: unknown, covered: readonly Covered[], { pii, bytes }: Seen): Result {
+/** The result of a command, with the completeness of the streams of the account. */
+async function seen(
+  { ground, pii }: Session,
+  account: string | undefined,
+  look: () => Promise<unknown>,
+): Promise<Result> {
+  const value = await look();
+  const covered = await readCovered(
+    ground.warehouse.pg,
+    account === undefined ? ground.accounts : [account],
+    undefined,
+  );
+  const { bytes } = ground.limits;
   const json = Buffer.from(JSON.stringify(value));
   const isCut = json.length > bytes;
   const about = { masked: !pii, ...(isCut && { cut: 'It is longer than the limit of bytes, which ended it here.' }) };

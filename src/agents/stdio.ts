@@ -9,7 +9,7 @@ export async function serveOverStdio(agents: Agents, pii: boolean, signal: Abort
     process.stdin.once('close', resolve);
     signal.addEventListener('abort', () => resolve(), { once: true });
   });
-  // What makes every question impossible ends the command with its reason.
+  // An error that concerns every question ends the command here.
   await agents.serve(pii);
   const served = serveStdio(() => agents.serve(pii), { maxSubscriptions: 1 });
   await ended;

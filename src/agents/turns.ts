@@ -1,9 +1,12 @@
-/** Lets a few agents be answered at the same time, and a few more wait. Each is answered in time, whatever its work does. */
+/**
+ * Limits the questions of agents: a few are answered concurrently, and a few more wait. Each one ends within the time
+ * limit.
+ */
 import { exitCodes, ShelfdeskError } from '../errors.ts';
 
 const mostAtOnce = 3;
 const mostWaiting = 20;
-/** A reader is made and dropped, and completeness is read, besides the query. */
+/** Time for the work around a query: its login is created and dropped, and completeness is read. */
 const besidesMs = 2000;
 
 export interface Turns {

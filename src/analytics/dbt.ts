@@ -7,8 +7,8 @@ import type { Stream } from '../sources/source.ts';
 import { type Join, nameOf, type Relation, type Schema } from './catalog.ts';
 
 /**
- * Offered besides the mirrored schemas. sync is left out, because only the worker and readers of everything see its
- * rows.
+ * Schemas for dbt in addition to the mirrored ones. sync is left out, because only the worker and readers of all
+ * accounts see its rows.
  */
 const offered = ['analytics', 'safe'];
 

@@ -1,4 +1,4 @@
-/** The three indexes of search. They cost more than all else that a message costs, so they are made on demand. */
+/** The three indexes of search. They cost more than the rest of storing a message, so they are made on demand. */
 import type pg from 'pg';
 import { makePool } from '../engine/database/pool.ts';
 import { exitCodes, ShelfdeskError } from '../errors.ts';
@@ -9,7 +9,7 @@ interface SearchIndex {
   readonly sql: string;
 }
 
-/** What each one finds, its name and its definition. schema/views/74-search.sql asks for them by name. */
+/** The indexes: what each one finds, its name and its definition. schema/views/74-search.sql looks them up by name. */
 const indexes: readonly SearchIndex[] = [
   {
     name: 'messages_words',
@@ -51,7 +51,7 @@ export async function readSearch(db: Pick<pg.ClientBase, 'query'>): Promise<Inde
 
 export interface Making {
   readonly of: string;
-  /** What PostgreSQL does now, and its share from 0 to 1; undefined if it cannot tell. */
+  /** The phase in which PostgreSQL is. `share`: the completed part of it, from 0 to 1; undefined if unknown. */
   readonly phase: string;
   readonly share: number | undefined;
 }
@@ -81,7 +81,7 @@ export async function searchOn(
           await client.query(`create index concurrently ${name} on ${indexes.find(one => one.name === name)!.sql}`);
           await client.query(`analyze ${tableOf(name)}`);
         } catch (error) {
-          // Dropping waits for older transactions too. What is left then is shown as broken.
+          // Dropping an index also waits for older transactions. An index that remains is shown as broken.
           await client.query(`set statement_timeout = '500ms'`).catch(() => {});
           await drop(client, name).catch(() => {});
           signal.throwIfAborted();
@@ -114,7 +114,7 @@ async function oneAtATime(url: string, work: (client: pg.ClientBase) => Promise<
   const pool = makePool(url);
   const client = await pool.connect();
   try {
-    // Not waited for: a session that waits for a lock holds a snapshot, and the making of an index waits for that.
+    // Without waiting for the lock: a waiting session holds a snapshot, and the creation of an index waits for that.
     const { rows } = await client.query<{ free: boolean }>(`select pg_try_advisory_lock(${lock}) as free`);
     if (!rows[0]!.free)
       throw new ShelfdeskError(

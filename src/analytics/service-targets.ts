@@ -9,7 +9,7 @@ import { requireAccount, requireInboxes } from './calendars.ts';
 export const metrics = ['first-response', 'resolution'] as const;
 export type Metric = (typeof metrics)[number];
 
-/** What a target is for: inbox and label null stand for all of them. */
+/** The tickets that a target is for. A null inbox or label means all of them. */
 export interface TargetScope {
   readonly account: string;
   readonly metric: Metric;

@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 import { systemClock } from '../clock.ts';
 import type { Context } from '../engine/context.ts';
 import { forgetLists, type Listed, register } from '../engine/coverage/coverage.ts';
-import { openWays, type Ways } from '../engine/http/proxies.ts';
+import { openWays, type Ways } from '../engine/http/ways.ts';
 import { type OpenQueue, openQueues, type Queues } from '../engine/queue/queue.ts';
 import { nameAccount } from '../engine/runs/accounts/accounts.ts';
 import { keepTargets } from '../engine/runs/freshness-targets.ts';
@@ -30,7 +30,7 @@ export interface Ground extends AsyncDisposable {
   /** The connections of webhooks. */
   readonly ways: Ways;
   readonly log: Logger;
-  /** What this process says of its page, in `sync.workers`. */
+  /** The address of the web page of this process, for sync.workers. */
   readonly page?: Process['page'];
 }
 
@@ -92,7 +92,7 @@ export async function openAccountOn(
   const ctx = stack.use(openContext(config, ground.warehouse, { log, signal, sender: () => presence?.id }));
   const { queue: name } = await nameAccount(ctx.pg, ctx.account, boundSources(config));
   const lists = listsOf(ctx);
-  await register(ctx.pg, ctx.account, config.sinceMs, lists, new Date(ctx.clock.now()), config.lookbackMs);
+  await register(ctx.pg, config, lists, new Date(ctx.clock.now()));
   if (binds) {
     await forgetLists(ctx.pg, ctx.account, lists);
     await keepTargets(ctx.pg, ctx.account, promisesOf(config));
@@ -107,7 +107,7 @@ export async function openAccountOn(
   return { ctx, queue, presence, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
-/** Streams that a rule leaves out whole are paused. Rows of before stay as they are until `warehouse fields apply`. */
+/** Pauses streams that a field rule leaves out whole. Stored rows stay unchanged until `warehouse fields apply`. */
 async function keepRules({ pg, account, clock, log }: Context, { fieldRules }: Config): Promise<void> {
   const now = new Date(clock.now());
   const pending = await keepFieldRules(pg, account, fieldRules, now);

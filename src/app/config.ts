@@ -55,7 +55,7 @@ export interface WebConfig {
   viewerToken: string | undefined;
 }
 
-/** How the lake is reached, and when it is exported. Where it is stands in sync.lake. */
+/** Access to the lake, and the schedule of its exports. sync.lake has its place. */
 interface LakeConfig extends Omit<LakePlace, 'path'> {
   /** Cron expression in UTC; empty: never. */
   readonly schedule: string;
@@ -63,7 +63,7 @@ interface LakeConfig extends Omit<LakePlace, 'path'> {
 
 /** How agents are answered. */
 interface AgentsConfig {
-  /** What the page serves at /mcp; `mcp` itself has an option. */
+  /** What the web server offers agents at /mcp. The command `mcp` has an option of its own. */
   page: 'off' | 'masked' | 'unmasked';
   limits: Limits;
 }
@@ -84,9 +84,9 @@ export interface Config extends SourceConfig {
   promises: Promises;
   /** Undefined: no alarms are sent. */
   alarm: AlarmConfig | undefined;
-  /** Undefined: nobody is told of complete loads. */
+  /** Undefined: no hand-offs are sent. */
   handOff: HandOffConfig | undefined;
-  /** No reply of a source is read further. */
+  /** Largest reply of a source in bytes. Reading ends there. */
   replyBytes: number;
   logLevel: string;
 }
@@ -128,7 +128,7 @@ export function readConfig(folder = process.cwd(), environment: Environment = ma
   return configOf(environmentOf(folder, environment));
 }
 
-/** As readConfig, with these values in place of those that are set. */
+/** Like readConfig, with these values instead of the ones that are set. */
 export const readConfigWith = (values: Readonly<Record<string, string>>): Config =>
   readConfig(process.cwd(), { ...machine(), ...values });
 
@@ -141,7 +141,7 @@ export function withoutSettings(account: string, values: Readonly<Record<string,
   return configOf({ ...plain, account, values: { ...plain.values, ...values } });
 }
 
-/** Whether these settings are those of the demo. What must not take the demo for real data asks this. */
+/** Whether these are the settings of the demo. For code that must not treat the demo as real data. */
 export const isDemo = ({ demo }: Pick<Fleet, 'demo'>): boolean => demo !== undefined;
 
 /** Settings by which a source or a warehouse is set up. */

@@ -1,6 +1,6 @@
 /**
- * Opens what a command needs before it works: the warehouse, and the connections of the configured sources. What sends
- * requests is in open-context.ts, so that commands that only look start without it.
+ * Opens what a command needs first: the warehouse, and the configuration of its sources. open-context.ts has the part
+ * that sends requests, so that read-only commands start without it.
  */
 
 import { join } from 'node:path';
@@ -97,7 +97,7 @@ export function requireSource(config: Config, name?: string): void {
   );
 }
 
-/** For what needs a source where there is only the data of a demo. */
+/** The error of commands that need a source, in a folder that has only the data of a demo. */
 export const demoEnded = new UsageError(
   'this is the warehouse of the demo, which does not run now',
   '`npx shelfdesk demo --stay` runs it again; `npx shelfdesk init` connects a real help desk.',

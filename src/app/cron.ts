@@ -8,7 +8,7 @@ interface Field {
   readonly name: string;
   readonly first: number;
   readonly last: number;
-  /** What may stand in place of the numbers from `first` on. */
+  /** Names that may replace the numbers, in order from `first`. */
   readonly names?: readonly string[];
   readonly also?: string;
 }
@@ -39,7 +39,7 @@ export function cronFault(expression: string): string | undefined {
     const fault = validate(alone) ? readOtherwise(given[i]!, field) : `allowed are ${allowed(field)}`;
     if (fault !== undefined) return `has the ${field.name} ${given[i]}: ${fault}`;
   }
-  // Fields that are right one by one have days that no month of theirs has.
+  // The fields are valid one by one, but no month has such a day.
   return isPossible(expression) && hasDueTime(expression)
     ? undefined
     : `is never due: no such day is in a month of it (day ${given.at(-3)}, month ${given.at(-2)})`;
@@ -51,7 +51,7 @@ function allowed({ first, last, names = [], also }: Field): string {
   return `${first} to ${last}${named}, *, a list (${first + 1},${first + 4}), a range (${range}), a step (*/2)${also ? `, and ${also}` : ''}`;
 }
 
-/** What node-cron reads as something else than its writer can have meant. */
+/** Finds a field that node-cron reads in another way than its author can have meant. */
 function readOtherwise(text: string, { first, last, names = [] }: Field): string | undefined {
   const numberOf = (word: string) => {
     const place = names.indexOf(word.slice(0, 3).toLowerCase());

@@ -7,22 +7,22 @@ import type pg from 'pg';
 import { type Logger, pino } from 'pino';
 import { type Clock, systemClock } from '../clock.ts';
 import { makeBudget } from '../engine/budget/budget.ts';
-import type { Context, OpenSource } from '../engine/context.ts';
+import { bookCredits, type Context, type OpenSource } from '../engine/context.ts';
 import { fetchOver, timeoutMs } from '../engine/http/fetch.ts';
-import { openWays, type Ways } from '../engine/http/proxies.ts';
 import { makeSend } from '../engine/http/send.ts';
+import { openWays, type Ways } from '../engine/http/ways.ts';
 import { makeBell } from '../engine/notifier.ts';
-import { messageOf } from '../errors.ts';
+import { messageOf, stackOf } from '../errors.ts';
 import { fullRulesOf } from '../privacy/fields/stored-rules.ts';
 import { sources, streams } from '../sources/index.ts';
 import type { Connection, Source } from '../sources/source.ts';
 import type { Config } from './config.ts';
 import { boundSources, configuredSources, type Warehouse } from './context.ts';
 
-/** What a line of the log says to a person: its level (30 info, 40 warn, 50 error), its text, and its details. */
+/** Shows a line of the log to a person: its level (30 info, 40 warn, 50 error), its text, and its details. */
 export type Tell = (level: number, text: string, details: Readonly<Record<string, unknown>>) => void;
 
-/** The log goes to stderr, as JSON: stdout belongs to results. With `tell` each line is told to a person instead. */
+/** Opens the log: JSON on stderr, because stdout is for results. With `tell`, people get each line instead. */
 export function openLog({ logLevel: level }: Pick<Config, 'logLevel'>, tell?: Tell): Logger {
   const destination = pino.destination(2);
   const serializers = { err: inLog };
@@ -51,7 +51,7 @@ function inLog(error: unknown): Logged {
   const { code, cause } = error as { code?: unknown; cause?: unknown };
   return {
     ...{ type: error.name, message: messageOf(error), ...(code !== undefined && { code }) },
-    stack: error.stack?.match(/^ {4}at .*$/gm) ?? [],
+    stack: stackOf(error).match(/^ {4}at .*$/gm) ?? [],
     ...(cause !== undefined && { cause: inLog(cause) }),
   };
 }
@@ -93,13 +93,17 @@ export function openContext(
           ),
         ];
   });
+  const all = new Map(opened.map(source => [source.name, source]));
   return {
     ...{ account: config.account, streams, sweep: config.sweep, rules: fullRulesOf(config.fieldRules) },
     bound: boundSources(config),
     ...common,
     ...deps,
-    sources: new Map(opened.map(source => [source.name, source])),
-    [Symbol.asyncDispose]: () => ways[Symbol.asyncDispose](),
+    sources: all,
+    [Symbol.asyncDispose]: async () => {
+      await bookCredits({ sources: all });
+      await ways[Symbol.asyncDispose]();
+    },
   };
 }
 

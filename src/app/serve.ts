@@ -13,8 +13,8 @@ import type { Config } from './config.ts';
 
 const dayMs = 24 * 3_600_000;
 /**
- * What no notification of this process tells is looked up this often: retries that are due, a quota that has reset, rows
- * that another process stored before it died.
+ * Interval of looks for work without a notification: retries that are due, a quota that has reset, rows that another
+ * process stored before it died.
  */
 const anywayMs = 60_000;
 
@@ -124,7 +124,8 @@ export async function serve(rounds: Rounds, config: Config, jobs: readonly Job[]
   };
   const schedule = stack.use(keepSchedule(ctx, config.schedule, presence.id, alarm));
   const afterEach = (stream: string) => {
-    // Lists say when they have stored rows. A run of details ends after some minutes, and others may wait.
+    // Other work may wait after the end of a stream of details, which runs for some minutes. Lists report stored rows
+    // themselves.
     mayWait ||= ctx.streams.some(({ key, kind }) => key === stream && kind !== 'list');
     rounds.ring(member);
   };

@@ -7,7 +7,7 @@ export interface Setting {
   readonly default?: string;
   /** Description: one or two sentences. */
   readonly says: string;
-  /** Of an address: what it ends in. */
+  /** The required end of an address. */
   readonly end?: string;
   /** No message, log or page shows its value. */
   readonly secret?: boolean;
@@ -62,7 +62,7 @@ export const baseUrl = (end: string) =>
     error: `must end in ${end}`,
   });
 
-/** The address that somebody means who leaves out its scheme or its end. What is no address stays as it is. */
+/** Adds the scheme and the end that are missing in a typed address. A text that is no address stays unchanged. */
 export function completeAddress(typed: string, end: string): string {
   const isWhole = /^[a-z][a-z0-9+.-]*:\/\//i.test(typed);
   const url = URL.parse(isWhole ? typed : `https://${typed}`);

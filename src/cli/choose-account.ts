@@ -6,14 +6,16 @@
 import type pg from 'pg';
 import { type Config, type Fleet, withoutSettings } from '../app/config.ts';
 import { configuredSources, type Warehouse } from '../app/context.ts';
+import { systemClock } from '../clock.ts';
 import { UsageError } from '../errors.ts';
 import { OpenStack } from '../open-stack.ts';
 import { accountNames, allAccounts, type Served, setAccounts } from '../status/accounts.ts';
 import { choiceOf } from '../words.ts';
 import type { Deps } from './command.ts';
+import { operator } from './operator.ts';
 import { tablesOf } from './warehouse.ts';
 
-/** For the account of a demo whose sandbox has ended. */
+/** Shown for the account of a demo after its sandbox has ended. */
 export const demoHasEnded = 'The demo has ended. `npx shelfdesk demo --stay` runs it again.';
 
 export const hasEnded = ({ demo }: Pick<Fleet, 'demo'>): boolean => demo !== undefined && !demo.running;
@@ -39,13 +41,33 @@ export async function chosenAccount(deps: Pick<Deps, 'asked'>, db: pg.Pool | und
   return fleet.accounts.find(one => one.account === account) ?? withoutSettings(account);
 }
 
+/** The warehouse, opened for a command about one account. */
+export interface Chosen extends AsyncDisposable {
+  readonly config: Config;
+  readonly account: string;
+  readonly warehouse: Warehouse;
+  readonly db: pg.Pool;
+}
+
 /** Opens the warehouse and chooses the account. Throws ShelfdeskError if tables are missing. */
-export async function openChosen(deps: Deps): Promise<{ config: Config; warehouse: Warehouse } & AsyncDisposable> {
+export async function openChosen(deps: Deps): Promise<Chosen> {
   await using stack = new OpenStack();
   const warehouse = stack.use(await tablesOf(deps.asked().fleet, deps.signal));
   const config = await chosenAccount(deps, warehouse.pg);
   const opened = stack.move();
-  return { config, warehouse, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+  const { account } = config;
+  return { config, account, warehouse, db: warehouse.pg, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+}
+
+/** Opens the warehouse for a person who sets something there. The account of --account may have no valid settings. */
+export async function openToSet(deps: Deps) {
+  const { fleet, account } = deps.asked();
+  const warehouse = await tablesOf(fleet, deps.signal);
+  return {
+    ...{ db: warehouse.pg, who: operator(), now: new Date(systemClock.now()) },
+    account: async () => account ?? (await chosenAccount(deps, warehouse.pg)).account,
+    [Symbol.asyncDispose]: () => warehouse[Symbol.asyncDispose](),
+  };
 }
 
 /**

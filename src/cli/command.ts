@@ -18,11 +18,16 @@ export interface Deps {
   readonly signal: AbortSignal;
 }
 
-/** Adds a command to the program. Its action returns the exit code, or throws a ShelfdeskError that has one. */
+/** Adds a command to the program. */
 export type AddCommand = (program: Command, deps: Deps, act: Act) => void;
 
-/** Wraps an action so that its result becomes the exit code of the process. */
-export type Act = <A extends unknown[]>(action: (...args: A) => Promise<number>) => (...args: A) => Promise<void>;
+/** Wraps an action so that it sets the exit code: the one that it returns or throws with a ShelfdeskError, else `ok`. */
+export type Act = <A extends unknown[]>(
+  action: (...args: A) => Promise<number | undefined> | Promise<void>,
+) => (...args: A) => Promise<void>;
+
+/** The option of every command that prints a result. */
+export const jsonOption = ['--json', 'print one JSON document on stdout'] as const;
 
 /** Text below the options of a command, in lines of 80 characters. */
 export const note = (text: string): string => `\n${wrapped(text, 80).join('\n')}`;

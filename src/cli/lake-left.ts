@@ -1,4 +1,4 @@
-/** What was taken out of the warehouse, and the files of the lake still have. */
+/** Reports values that were removed from the warehouse and are still in the files of the lake. */
 import type pg from 'pg';
 import { exitCodes } from '../errors.ts';
 import { lakeInstall, lakePackage } from '../lake/package.ts';
@@ -6,8 +6,8 @@ import { readLakeStatus } from '../lake/state.ts';
 import { say } from './output/terminal.ts';
 
 /**
- * Says how the lake, if it is on, loses it: `usually` is said where the next export can be made. Elsewhere the work is not done,
- * as the exit code tells as well.
+ * If the lake is on, says how its files lose the values. `usually`: the sentence where this machine can export.
+ * Elsewhere the removal is unfinished, and the exit code is `partial`.
  */
 export async function tellLakeLeft(db: Pick<pg.Pool, 'query'>, usually: string): Promise<number> {
   if ((await readLakeStatus(db)) === undefined) return exitCodes.ok;

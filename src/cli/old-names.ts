@@ -12,7 +12,7 @@ const newNames: Readonly<Record<string, readonly string[]>> = {
 
 export interface Renamed {
   readonly args: readonly string[];
-  /** One line for people. Undefined if the command has its new name already. */
+  /** The line that tells people the new name. Undefined if they used it. */
   readonly says?: string;
 }
 

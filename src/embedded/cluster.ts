@@ -54,7 +54,7 @@ async function initialise(place: Place, settings: Settings): Promise<void> {
     await rm(staging, { recursive: true, force: true });
     throw error;
   }
-  // If another process was first, the folder holds a cluster. Otherwise a foreign folder is in the way.
+  // If another process was faster, the folder holds a cluster. Otherwise the folder has other content.
   await stat(join(dataOf(place), 'PG_VERSION')).catch(cause => {
     throw new ShelfdeskError(
       `${place.home} is not empty and holds no database of ours`,
@@ -210,7 +210,6 @@ export async function stop(place: Place): Promise<void> {
 }
 
 export function failed(what: string, { code, output }: Outcome, cause?: unknown): ShelfdeskError {
-  // 126 and 127: the program, or one of its libraries, could not be loaded.
   if (output.includes('No space left on device'))
     return new ShelfdeskError(
       `${what}: its disk is full`,
@@ -218,6 +217,7 @@ export function failed(what: string, { code, output }: Outcome, cause?: unknown)
       undefined,
       cause,
     );
+  // A shell exits with 126 or 127 if the program, or one of its libraries, cannot be loaded.
   const remedy =
     code === 126 || code === 127
       ? 'Its binaries do not run here; `npm rebuild` puts the links between their libraries right. Or set DATABASE_URL.'

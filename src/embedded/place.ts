@@ -84,8 +84,8 @@ async function platformBinaries(): Promise<{ bin: string; version: string }> {
 }
 
 /**
- * Returns the user `postgres`, and creates it if missing. Of two concurrent processes, the second finds the user of the
- * first.
+ * Returns the user `postgres`, and creates it if missing. If two processes run concurrently, the second one finds the
+ * user that the first one created.
  */
 async function serverAccount(): Promise<Account> {
   const find = async (): Promise<Account | undefined> => {

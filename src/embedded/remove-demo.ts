@@ -20,7 +20,7 @@ export async function removeDemo(demo: Demo): Promise<void> {
       if ((await look(place)).state !== 'down')
         throw inUse('another command uses its database', 'Let it end, and run the same command again.');
     }
-    // Renamed first: what a killed removal leaves is taken for nothing else.
+    // The folder is renamed first, so that the remains of a killed removal are recognized.
     const away = stagingName(place.home);
     await rename(place.home, away);
     await rm(away, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });

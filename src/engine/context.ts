@@ -88,10 +88,15 @@ export function sourceOf(ctx: Pick<Context, 'sources'>, name: string): OpenSourc
 export const sourceNow = (ctx: Pick<Context, 'sources' | 'clock'>, name: string): Ms =>
   sourceOf(ctx, name).send.sourceNow() ?? ctx.clock.now();
 
-/** The same sources, with a count of credits of their own. `heard` is told of each request. */
+/** The same sources, with a count of credits of their own. `heard` is called for each request. */
 export const apart = (sources: Context['sources'], heard?: (one: Heard) => void): Context['sources'] =>
   new Map([...sources].map(([name, source]) => [name, { ...source, send: source.send.apart(heard) }]));
 
 /** Credits used at all sources since the last call. */
 export const takeCredits = ({ sources }: Pick<Context, 'sources'>): number =>
   [...sources.values()].reduce((sum, { send }) => sum + send.takeCredits(), 0);
+
+/** The credits of all requests up to now are in the warehouse, if it answers. */
+export const bookCredits = async ({ sources }: Pick<Context, 'sources'>): Promise<void> => {
+  await Promise.all([...sources.values()].map(({ send }) => send.book()));
+};

@@ -3,7 +3,10 @@
  * could name another record. PostgreSQL parses the same text and keeps each digit.
  */
 
-/** A number that a double would change. As text it has the digits that PostgreSQL writes. JSON gets it as it was read. */
+/**
+ * A number that a double would change. Its text has the digits that PostgreSQL writes; in JSON it keeps the digits that
+ * were read.
+ */
 export class ExactNumber {
   readonly #source: string;
   constructor(source: string) {
@@ -32,7 +35,10 @@ const large: Reviver = (key, value, { source = '' }) =>
 const each: Reviver = (_key, value, { source = '' }) => (typeof value === 'number' ? exactly(value, source) : value);
 const exactly = (value: number, source: string) => (String(value) === source ? value : new ExactNumber(source));
 
-/** With a reviver the parser recurses, and overflows the stack at a few thousand levels, which it reads without one. */
+/**
+ * A parser with a reviver recurses. It overflows the stack at a few thousand levels, which a parser without a reviver
+ * can read.
+ */
 function parseWith(text: string, reviver: Reviver): unknown {
   try {
     return parse(text, reviver);
@@ -82,10 +88,10 @@ function hasLongRun(text: string): boolean {
 const mayRound = (text: string): boolean =>
   /"id"\s*:\s*-?\d+[.eE]/.test(text) || (hasLongRun(text) && /(?:^|[:,[])\s*-?\d{16}/.test(text));
 
-/** As JSON.parse, with an ExactNumber where a double would round an integer or change an id. */
+/** Like JSON.parse, with an ExactNumber if a double would round an integer or change an id. */
 export const parseJson = (text: string): unknown => (mayRound(text) ? parseWith(text, large) : parse(text));
 
-/** As JSON.parse, with an ExactNumber where a double would change any digit: for JSON that is shown or stored again. */
+/** Like JSON.parse, with an ExactNumber if a double would change any digit. For JSON that is shown or stored again. */
 export const parseEachDigit = (text: string): unknown => parseWith(text, each);
 
 /** The value of an integer, as a number if that is exact. */
@@ -94,7 +100,7 @@ export const integerOf = (digits: string): number | ExactNumber => {
   return Number.isSafeInteger(value) ? value : new ExactNumber(digits);
 };
 
-/** More zeros than this fit into no id. */
+/** No id has more zeros than this. */
 const mostZeros = 1000;
 
 /** The number as PostgreSQL writes it: without an exponent, with its zeros behind the point. */

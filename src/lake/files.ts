@@ -12,8 +12,8 @@ interface DataFile {
   readonly deletes: string | null;
   readonly deleted: number;
   /**
-   * Set if one of the two files has later snapshots, too. Of a file with the column _ducklake_internal_snapshot_id only
-   * rows up to this snapshot count.
+   * Set if one of the two files has later snapshots, too. In a file with the column _ducklake_internal_snapshot_id,
+   * only rows up to this snapshot count.
    */
   readonly upTo: number | null;
 }

@@ -12,14 +12,14 @@ import { exitCodes, ShelfdeskError, UsageError } from '../errors.ts';
 import { choiceOf } from '../words.ts';
 import type { LakePlace } from './table.ts';
 
-/** What brings the package. */
+/** How to install the package. */
 export const lakeInstall = 'Run `npm install shelfdesk-lake`; in a clone, `npm ci`.';
 
 type LakePackage = ReturnType<typeof import('shelfdesk-lake').lakeOf>;
 /** An open lake. */
 export type Lake = Awaited<ReturnType<LakePackage['openLake']>>;
 export type Exported = Awaited<ReturnType<LakePackage['exportTo']>>;
-/** What is given to the package. */
+/** What the program gives to the package. */
 type Given = Parameters<typeof import('shelfdesk-lake').lakeOf>[0];
 
 /** Throws ShelfdeskError with the exit code of a usage error if the package cannot be loaded. */

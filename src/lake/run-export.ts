@@ -18,7 +18,7 @@ export interface Done extends Exported {
 export async function runExport(work: LakeWork): Promise<Done> {
   return alone(work.url, async client => {
     const now = () => new Date(work.clock.now());
-    // Nobody else works on the lake, so these are dead.
+    // No other process works on the lake, so these exports are dead.
     await client.query(
       `update sync.lake_exports set state = 'failed', finished_at = $1, error = 'the process died' where state = 'running'`,
       [now()],
@@ -36,12 +36,12 @@ export async function runExport(work: LakeWork): Promise<Done> {
         show: table => work.show(table),
         stage: (snapshot, accounts) => stageAll(work, id, snapshot, accounts),
       });
-      // What was staged, and what a dead export has staged.
       await client.query(
         `update sync.lake_exports set moment = $2, snapshot_id = $3, units = $4, inserted = $5, deleted = $6, files_cleared = $7
          where id = $1`,
         [id, done.moment, done.snapshot ?? null, done.units, done.inserted, done.deleted, done.filesCleared],
       );
+      // Removes the staged parts of this export, and those of dead exports.
       if (done.staged) await lake.run(`call ducklake_delete_orphaned_files('lake', cleanup_all => true)`);
       await tidyIfDue(work, lake, client, now());
       await client.query(`update sync.lake_exports set state = 'done', finished_at = $2 where id = $1`, [id, now()]);

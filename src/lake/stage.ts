@@ -60,7 +60,7 @@ export async function stageAll(
   }
 }
 
-/** One part. A part whose export has ended is none any more. */
+/** One part. A part is dropped if its export has ended. */
 export async function runPart(work: LakeWork, { export: exported, part, snapshot, accounts }: Part): Promise<void> {
   const isWanted = async () => {
     const { rowCount } = await work.pg.query(

@@ -14,7 +14,7 @@ export interface LakeState {
 
 export interface StoredLake extends LakeState {
   readonly queue: string;
-  /** Or turned on: a new lake needs no tidying. */
+  /** Time of the last tidying; at first the time at which the lake was turned on. */
   readonly tidiedAt: Date;
 }
 
@@ -55,7 +55,7 @@ export interface LakeFiles {
   readonly bytes: number;
 }
 
-/** What the catalog tells of the files; undefined before the first export. */
+/** Facts about the files from the catalog of the lake; undefined before the first export. */
 export async function readLakeFiles(db: Pick<pg.ClientBase, 'query'>): Promise<LakeFiles | undefined> {
   const { rows: made } = await db.query(`select to_regclass('${catalogSchema}.ducklake_snapshot') is not null as made`);
   if (!made[0].made) return undefined;
@@ -131,7 +131,7 @@ async function makeSchema(client: pg.Client): Promise<void> {
   await client.query(`create schema ${catalogSchema}`);
 }
 
-/** The catalog belongs to whom the other tables belong: perhaps to a group of owners. */
+/** Gives the catalog to the owner of the other tables, which may be a group of logins. */
 async function handOver(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ owner: string; tables: string[] }>(
     `select quote_ident(r.rolname) as owner,
@@ -156,7 +156,7 @@ export async function turnOff(url: string): Promise<void> {
   );
 }
 
-/** One transaction. Throws ShelfdeskError if the role lacks a right for it. */
+/** Runs the work in one transaction with the rights of the owner. Throws ShelfdeskError if the role lacks a right. */
 async function inOwnersName(client: pg.Client, work: () => Promise<void>): Promise<void> {
   await client.query('begin');
   try {

@@ -1,4 +1,4 @@
-/** What the lake has, and where: the tables as sources declare them, and the place of the files. */
+/** The tables of the lake, as sources declare them, and the place of its files. */
 
 /** A relation of the warehouse that the lake has under the same name. */
 export interface LakeTable {
@@ -15,7 +15,7 @@ export interface LakeTable {
   readonly account?: string | null;
   /** SQL of the record's id, for PostgreSQL and DuckDB. `t`: the table with a dot, or nothing. */
   readonly id?: (t: string) => string;
-  /** Columns that name a row, besides the account. */
+  /** Key columns, without the account. */
   readonly key: readonly string[];
   /** Columns that erasure empties in old files. */
   readonly personal?: readonly string[];
@@ -31,7 +31,7 @@ export interface LakeTable {
 export const exportedTables = (all: readonly LakeTable[], { personal }: { personal: boolean }): readonly LakeTable[] =>
   all.filter(table => personal || !table.withPersonal);
 
-/** Where the files of a lake are, and what is needed to get there. */
+/** The place of the files of a lake, and the settings for access. */
 export interface LakePlace {
   /** Folder, or `s3://bucket/prefix`. */
   readonly path: string;

@@ -4,8 +4,8 @@ import { demoAccount } from '../embedded/demo-place.ts';
 import { isOfSandbox } from '../sources/helpdesk/sandbox-rows.ts';
 
 /**
- * What the account of a demo does in this warehouse, and the command that takes it out; undefined if there is none. A real account of
- * this name, even behind a tunnel, has other agents.
+ * A warning about the account of a demo in this warehouse, and the command that removes it; undefined if there is none.
+ * A real account of the same name has other agents, so it is not taken for a demo.
  */
 export async function oldDemo(db: pg.Pool): Promise<{ says: string; remedy: string } | undefined> {
   const { rows } = await db.query(

@@ -42,8 +42,8 @@ export const statementOf = (text: string): pg.QueryArrayConfig & { queryMode: 'e
 });
 
 /**
- * PostgreSQL reports a parameter without a value as a violation of the protocol, whose code begins like that of a broken
- * connection.
+ * PostgreSQL reports a parameter without a value as a violation of the protocol, whose code has the same class as a
+ * broken connection.
  */
 const isUnbound = (error: unknown) => error instanceof pg.DatabaseError && error.code === '08P01';
 

@@ -29,7 +29,7 @@ const wireBytes = (limit: number) => 4 * limit + 8_000_000;
 export function makeBounded({ rows: mostRows, bytes: mostBytes }: Pick<Limits, 'rows' | 'bytes'>): Bounded {
   const left = { rows: mostRows, bytes: mostBytes };
   let cut: 'rows' | 'bytes' | null = null;
-  /** False: the row belongs to what is cut. */
+  /** Counts a row. False: the row exceeds the limit and is cut. */
   const taken = (row: Value[], bytesOfNames: number): boolean => {
     const bytes = Buffer.byteLength(JSON.stringify(row)) + bytesOfNames;
     if (left.rows === 0) cut = 'rows';

@@ -55,7 +55,7 @@ export type Named = { readonly customer: string } | { readonly contact: string }
 
 /**
  * Erases a person that an operator names, everybody who shares a contact value with them, and their messages. Throws
- * UsageError if nobody is meant.
+ * UsageError if the name matches nobody.
  */
 export async function eraseNamed(
   client: Client,

@@ -30,7 +30,10 @@ const harmless = [
   ...['pg_tablespace_size', 'pg_partition_tree', 'pg_partition_ancestors', 'pg_is_in_recovery', 'pg_current_wal_lsn'],
 ];
 
-/** Functions that are not called volatile, and use up a transaction id, or run a text or read a relation that they are given. */
+/**
+ * Functions that are not marked volatile, but take a transaction id, run a text, or read a relation named by an
+ * argument.
+ */
 const acting = [
   ...[
     'txid_current',
@@ -113,7 +116,7 @@ const refused = (what: string) =>
 /** The ending of the program's files: it runs from its sources, or compiled. */
 const ending = extname(import.meta.url);
 
-/** One thread for all statements of the process. It keeps no process alive. */
+/** One thread parses all statements of the process. It does not keep the process alive. */
 let reader: Worker | undefined;
 
 function openReader(): Worker {
@@ -127,7 +130,7 @@ function openReader(): Worker {
   return thread;
 }
 
-/** It ends when it has read the statements that wait for it. */
+/** The thread ends after the statements that wait for it. */
 function retire(thread: Worker): void {
   if (reader === thread) reader = undefined;
   thread.postMessage({});

@@ -8,7 +8,7 @@ import type { Named, Names } from './judge.ts';
 
 type Node = Readonly<Record<string, unknown>>;
 
-/** Statements that run code which is no part of the tree, or tell other sessions something. */
+/** Statements that run code outside of the syntax tree, or send messages to other sessions. */
 const acting: Readonly<Record<string, string>> = { DoStmt: 'DO', CallStmt: 'CALL', NotifyStmt: 'NOTIFY' };
 
 function namesIn(tree: unknown): Names {
@@ -25,7 +25,7 @@ function namesIn(tree: unknown): Names {
   return names;
 }
 
-/** The names that a node of the tree has itself. The names of its fields tell its kind. */
+/** The names in a node of the syntax tree itself. The names of its fields show its kind. */
 function namedIn(node: Node): Named[] {
   const { funcname, names, relname, schemaname, fields, indirection, name, operName, useOp } = node;
   const named: Named[] = [];

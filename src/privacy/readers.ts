@@ -73,7 +73,7 @@ export async function letIn(db: pg.Pool, { name, pii, accounts, who }: NewReader
       if (!may_connect) await client.query(`grant connect on database ${id(database)} to ${id(name)}`);
       const setting = `alter role ${id(name)} in database ${id(database)} set`;
       await client.query(`${setting} search_path = ${await searchPathOf(client, pii)}`);
-      // As in pool.ts: compiling a large view takes longer than running it.
+      // Like pool.ts: the JIT compilation of a large view takes longer than the query.
       await client.query(`${setting} jit = off`);
       // Bodies of functions are read by the session's rule, which an old program of the server may have changed.
       await client.query(`${setting} standard_conforming_strings = on`);
@@ -100,7 +100,7 @@ export async function searchPathOf(client: Pick<Client, 'query'>, pii: boolean):
   return (pii ? [...schemas, 'analytics', 'sync'] : ['safe', 'analytics', ...schemas]).join(', ');
 }
 
-/** All but those of a question of an agent, which live as long as the question. */
+/** Lists the readers without the temporary logins of agents. */
 export async function readersOf(db: pg.Pool): Promise<Reader[]> {
   const { rows } = await db.query<Reader>(
     `select r.role_name::text as reader, r.pii, r.accounts, r.created_at, r.created_by,

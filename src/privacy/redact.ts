@@ -22,7 +22,7 @@ export interface Clues {
 export interface Erased {
   readonly customers: ReadonlySet<string>;
   readonly tickets: ReadonlySet<string>;
-  /** Without characters that PostgreSQL cannot store. */
+  /** Contact values, without characters that PostgreSQL cannot store. */
   readonly contacts: ReadonlySet<string>;
   /** The customers that an operator erased by id. */
   readonly asked: ReadonlySet<string>;
@@ -82,7 +82,7 @@ export interface People {
   readonly label: string;
   /** Settings that connect the source, as text for people. */
   readonly requires: string;
-  /** Where an operator finds the ids of people. */
+  /** Place where an operator finds the ids of people. */
   readonly whereIds: string;
   /** Record fields and table columns that may hold addresses. */
   readonly addressed: readonly string[];
@@ -103,7 +103,7 @@ export interface Remains {
   readonly changes: readonly string[];
   /** Fields that stay in sync.changes. */
   readonly keptInChanges: {
-    /** By the name of the table with its schema. */
+    /** Columns of each table. The name of a table includes its schema. */
     readonly tables: Readonly<Record<string, readonly string[]>>;
     /** For all other tables. */
     readonly others: readonly string[];

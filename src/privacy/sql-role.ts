@@ -176,7 +176,7 @@ async function asLogin(db: pg.Pool, url: string, now: Date, login: Login): Promi
   }
   const stop = () => {
     stopping ??= endSessions(db, name, 0).catch(() => {});
-    // The session may be within a step that nothing interrupts. Nobody waits for it.
+    // The session may be in a step that cannot be interrupted. The process does not wait for it.
     streamOf(client).destroy();
   };
   return { client, stop, [Symbol.asyncDispose]: close };
@@ -214,7 +214,7 @@ async function requireRights(client: Client, group: string): Promise<void> {
   );
   const { there, settles, may_connect, database } = rows[0]!;
   if (!there && settles) await client.query('select sync.settle_roles()');
-  // Without tables no right can be missing.
+  // Rights are checked only if the tables exist.
   if (!there && settles === null) await client.query(`create role ${group} nologin`);
   if (!may_connect) await client.query(`grant connect on database ${id(database)} to ${group}`);
 }

@@ -1,4 +1,4 @@
-/** Says what the mirror cannot know of a stream, as far as its declaration tells. */
+/** The limits of a stream in words, derived from its declaration. */
 import type { Stream } from './source.ts';
 
 /** Sentences, such as `Deletions of crm.contacts are not known: the list hides archived contacts.` */

@@ -83,7 +83,7 @@ export interface Source<Part extends object = object, Whole = Part> {
   readonly audit?: Audit;
 }
 
-/** What works no more, or with less, where field rules leave fields out: by what it is, and by record, the fields. */
+/** Features that field rules may disable or weaken: for each feature and each record, the fields that it needs. */
 export type Uses = Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
 
 export interface SourceTable {
@@ -177,8 +177,8 @@ interface Pending {
   /** Whether a record is due. If so, a separate run starts. */
   isDue(ctx: Context): Promise<boolean>;
   /**
-   * When a record with this id, or this number that people use, was last changed, as the mirror knows. Undefined if the
-   * mirror does not have it. With this method one record can be read again by itself.
+   * When the record with this id or number was last changed, according to the mirror. Undefined if the mirror does not
+   * have it. With this method a single record can be read again.
    */
   changedAt?(db: Pick<Client, 'query'>, account: string, name: string): Promise<Date | undefined>;
   /** Number of records that a run still has to fetch. */
@@ -211,7 +211,7 @@ export interface RowFacts {
   readonly created: { readonly at: string } | { readonly before: string; readonly checkedAt: string };
   /** SQL: a time by which the record existed, as rows of other streams prove. */
   readonly provenBy?: string;
-  /** The column that tells as of when the parts of the record were read that another stream reads. */
+  /** The column with the time as of which another stream has read the details of the record. */
   readonly detailsAsOf?: string;
   /** Columns that a tombstone clears. */
   readonly cleared?: readonly string[];
@@ -245,7 +245,7 @@ interface Described {
   readonly pending?: Pending;
   /** Whether the nightly run reads this stream even if no record is waiting, to fetch names that are due. */
   readonly nightlyDetails?: boolean;
-  /** Of a list that the engine sweeps in the order of creation, or by a walk. */
+  /** For a list that the engine sweeps in the order of creation, or by a walk. */
   readonly rowFacts?: RowFacts;
   /**
    * Stores a reject from its stored payload, without a request. Throws NotStored if that is impossible. Without this
@@ -335,7 +335,7 @@ export interface ListStream<T extends Row> extends Described {
   cuts?(db: Pick<Client, 'query'>, claim: Pick<Claim, 'account' | 'stream'>): Promise<Cuts>;
   /** Name of an edit that nothing announces, in findings. Default: `edited`. */
   readonly edited?: string;
-  /** Of a list with a version: names of edits that do not change it, by field. Default: `edits`. */
+  /** For a list with a version: names of edits that do not change the version, by field. Default: `edits`. */
   readonly quiet?: Readonly<Record<string, string>>;
   /** Further merge parameters, from $8 on: derived from the request and from `shownBy` of the reply, in ms. */
   parameters?(ask: Pick<Ask, 'since'>, shownBy: Ms): unknown[];

@@ -7,7 +7,7 @@ import type { Problem } from './problems.ts';
 
 const labelOf = (source: string) => sources.find(({ name }) => name === source)?.label ?? source;
 
-/** A clock of ours is one problem, whatever the number of sources. */
+/** A wrong clock of ours is one problem, not one for each source. */
 export async function readClockProblems(
   db: Parameters<typeof readClocks>[0],
   accounts: readonly string[],

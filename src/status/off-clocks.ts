@@ -16,7 +16,10 @@ interface Row {
   now_ms: number;
 }
 
-/** By the last reply of each source of these accounts, and this machine's clock. `labelOf`: a source as people call it. */
+/**
+ * Compares the clocks in the last reply of each source of these accounts and the clock of this machine. `labelOf`: the
+ * name of a source for people.
+ */
 export async function readClocks(
   db: Pick<pg.ClientBase, 'query'>,
   accounts: readonly string[],
@@ -31,7 +34,7 @@ export async function readClocks(
   );
   const answeredMs = clock.now();
   return rows.flatMap(({ account, source, records, now_ms }) => {
-    // It was asked between the two.
+    // The source was asked between the two times.
     const machineMs = now_ms > answeredMs ? answeredMs - now_ms : Math.max(0, sentMs - now_ms);
     const off = clockOff(records, machineMs, labelOf(source));
     return off ? [{ account, source, ...off }] : [];

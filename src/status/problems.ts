@@ -29,7 +29,7 @@ export async function readProblems(
   return rows;
 }
 
-/** With the clocks that are off, which only a process with a clock of its own can tell. */
+/** Reads all problems, including wrong clocks, which only a process with a clock of its own can detect. */
 export const readAllProblems = async (
   db: Pick<pg.ClientBase, 'query'>,
   accounts: readonly string[],

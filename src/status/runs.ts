@@ -18,13 +18,13 @@ export interface Run extends Counts {
   account: string;
   run: number;
   kind: RunKind;
-  /** As in sync.runs. */
+  /** The state in sync.runs. */
   state: string;
   /** Only a pause keeps the run from continuing. */
   paused: boolean;
   started_at: Date;
   finished_at: Date | null;
-  /** Until now, while the run is open. */
+  /** How long the run took. While it is open: how long it has taken so far. */
   seconds: number;
   streams: RunStream[];
   forecast: { readonly credits?: number } | null;
@@ -50,7 +50,7 @@ export interface RunsAsked {
   readonly account: string | null;
   readonly run?: number | undefined;
   readonly kind?: string | undefined;
-  /** As `runState` tells it. */
+  /** A state of `runState`. */
   readonly state?: string | undefined;
   readonly open?: boolean;
   readonly endedAfter?: Date;
@@ -103,12 +103,12 @@ export async function readRuns(db: Pick<pg.ClientBase, 'query'>, asked: RunsAske
   return rows;
 }
 
-/** Where a run comes from, and what people did with it. */
+/** The origin of a run, and the operations of people on it. */
 export interface RunOrigin {
   /** The slot of the schedule that opened it; null: a command, the page, or the reconciler. */
   schedule: string | null;
   slot: Date | null;
-  /** Of the process that opened it: known while it lives, and for a short time after. */
+  /** Host of the process that opened the run: known while the process lives, and for a short time after. */
   host: string | null;
   pid: number | null;
   /** Runs that retry this one. */

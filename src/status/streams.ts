@@ -8,7 +8,7 @@ import { streamsOf } from '../sources/index.ts';
 import type { Served } from './accounts.ts';
 import { timeLeft } from './time-left.ts';
 
-/** What sync.status says of a stream, and what checks found. */
+/** The row of a stream in sync.status, and the results of checks. */
 export interface Figures {
   account: string;
   stream: string;
@@ -110,8 +110,8 @@ const sqlOf = (figure: keyof Figures): string =>
   );
 
 /**
- * These figures of each stream, by account and in the order of a full sync. `accounts` null: of all. Each figure costs time, so
- * everybody names what they show.
+ * Reads these figures of each stream, by account and in the order of a full sync. `accounts` null: all. Each figure
+ * costs time, so callers name the ones that they show.
  */
 export async function readStreams<F extends keyof Figures>(
   db: Pick<pg.ClientBase, 'query'>,
@@ -127,7 +127,7 @@ export async function readStreams<F extends keyof Figures>(
   return rows;
 }
 
-/** All figures of these accounts. Without settings in `served` the time left is null. */
+/** Reads all figures of these accounts. The time left is null for an account that is not in `served`. */
 export async function readStatus(
   db: pg.Pool,
   accounts: readonly string[],

@@ -9,7 +9,7 @@ export interface Waiting {
   readonly stream: string;
   /** Number of pending records. */
   readonly waiting: number;
-  /** As in sync.status: of a stream that fails nobody knows. */
+  /** The state in sync.status. A failing stream has no time left. */
   readonly state: string;
   /** End of the used-up daily quota. */
   readonly deferred_until: Date | null;
@@ -30,7 +30,7 @@ export function timeLeft(
   const { credits, reserve, periodMs, requestsPerSecond, evenly = true } = limits;
   const needed = waiting * pending.cost;
   if (evenly) return Math.ceil((needed * periodMs) / (credits - reserve) / 1000);
-  // All credits of a period may be spent immediately.
+  // All credits of the first period may be spent immediately.
   const periods = Math.ceil(needed / credits) - 1;
   const deferredMs = Math.max(0, (deferred_until?.getTime() ?? 0) - nowMs);
   return Math.ceil((deferredMs + periods * periodMs) / 1000 + (needed - periods * credits) / requestsPerSecond);

@@ -25,9 +25,9 @@ export async function liveProcesses(
   return rows;
 }
 
-/** Those that take jobs. */
+/** The live processes that take jobs. */
 export const liveWorkers = async (...of: Parameters<typeof liveProcesses>): Promise<readonly Worker[]> =>
   (await liveProcesses(...of)).filter(({ works }) => works);
 
-/** As the commands print it. */
+/** A worker in the form that commands print. */
 export const workerLine = ({ account, id, host, pid }: Worker) => ({ account, id, host, pid });

@@ -93,7 +93,7 @@ describe('three accounts', long, () => {
     expect((await run('--account', 'ada', 'sync')).code).toBe(0);
   });
 
-  test('an address that nothing was read from binds nothing', async () => {
+  test('an address without a read does not bind the account', async () => {
     await using fresh = await freshDatabase();
     const { url, token } = fleet.sandboxes.get('ada')!;
     const sync = (at: string) =>

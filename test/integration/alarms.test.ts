@@ -368,7 +368,7 @@ test('one whose webhook takes its time keeps nobody else waiting, not even for t
   await mendIt('quick');
 });
 
-test('in a loop of its own: a database that fails is waited for, and whoever leaves waits for no webhook', async () => {
+test('alarms run in a loop of their own: it waits for a failing database, and shutdown does not wait for a webhook', async () => {
   await using hanging = await openHook(() => {});
   const { clock, to } = await opened('loop', undefined);
   await breakIt('loop');

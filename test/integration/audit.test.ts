@@ -185,7 +185,7 @@ test('an audit begins once an hour where nothing else is to be done, ends when t
   ]);
 });
 
-test('each ticket is as likely as any other, and one whose 404 is not confirmed takes the credits of no other', async () => {
+test('each ticket has the same chance, and an unconfirmed 404 costs no other ticket its credits', async () => {
   const { s, run } = await audited({ tickets: 20, seed: 5 }, { ticketsPerHour: 0, messagesAgeMs: 86_400_000 });
   await using _ = s;
   await s.sync();

@@ -181,7 +181,7 @@ describe.concurrent('gaps', () => {
     expect(new Set(asked).size).toBe(asked.length);
   });
 
-  test('of an empty warehouse: without bounds everything, and nothing is left for a sync', async () => {
+  test('of an empty warehouse without bounds: it reads everything, and leaves nothing for a sync', async () => {
     await using desk = await openDesk({ hours: 110 });
     const streams = ['users', 'customers', 'tickets', 'messages'];
     expect(await backfillAlone(configOf(desk), streams)).toMatchObject({ exitCode: 0 });
@@ -504,7 +504,7 @@ describe('several at once', () => {
     expect(upFrom(100, 900).filter(id => !ids.has(id))).toEqual([]);
   });
 
-  test('that overlap pay for messages once (--again)', long, async () => {
+  test('with overlapping ranges and --again pay for messages once', long, async () => {
     await using desk = await openDesk({ hours: 100 });
     await syncAlone(configOf(desk));
     desk.wait(60_000);
@@ -577,7 +577,7 @@ describe('on the command line', () => {
     expect((await command(addSync, configOf(desk), 'sync', 'users', '--ticket', id)).code).toBe(2);
   });
 
-  test('Ctrl-C ends it with 130, and the same command goes on', long, async () => {
+  test('Ctrl-C ends it with 130, and the same command resumes', long, async () => {
     await using desk = await openDesk({ fault: () => ({ kind: 'delay', ms: 30 }) });
     const env = settingsFor(desk.db.url, desk.sandbox);
     const command = ['backfill', 'tickets', '--until', at(900).toISOString()];

@@ -148,7 +148,7 @@ test('a file that is no backup, is not whole, or was made by another version fil
   expect(await db(other.url, 'restore', file)).toMatchObject({ code: 0 });
 });
 
-test('nothing is no warehouse', async () => {
+test('an empty database is no warehouse', async () => {
   const file = join(await folder(), 'shelfdesk.gz');
   await using bare = await emptyDatabase();
   expect(await db(bare.url, 'backup', file)).toMatchObject({ code: 1, stderr: expect.stringContaining('are missing') });
@@ -178,7 +178,7 @@ test('a program of PostgreSQL gets the warehouse in its environment, and the ans
   });
 });
 
-test('its variables are those of the URL, decoded', () => {
+test('the variables for psql and pg_dump are the decoded parts of the URL', () => {
   expect(
     programEnvironment('postgres://a%40b:c%2Fd@[::1]:6543/e%20f?sslmode=verify-full&sslrootcert=/dev/null'),
   ).toEqual({

@@ -51,7 +51,7 @@ const without = (...ids: unknown[]) => withItems(items => items.filter(({ id }) 
 const withoutItems = (totalItems: number) => withItems(() => [], { totalItems });
 
 describe.concurrent('a record that is odd', () => {
-  test('of a time that is none the column is null; its shelf and all that is on it is mirrored', async () => {
+  test('an invalid time becomes null; the shelf and its volumes are mirrored', async () => {
     await using catalog = await openCatalog(adaOnly);
     const { world } = catalog;
     const shelf = addShelf(world, 'ada', 1, 2);
@@ -146,43 +146,47 @@ describe.concurrent('a record that is odd', () => {
     },
   );
 
-  test('so has a volume that a list shows so', long, async () => {
-    await using catalog = await openCatalog(adaOnly);
-    const { world } = catalog;
-    addShelf(world, 'ada', 1, 2);
-    const refuse = (id: string): void => {
-      catalog.fault = ({ path }) =>
-        path === `${list}/1/volumes`
-          ? text(json => json.replace(`"id":"${id}",`, `"id":"${id}",${tooBig},`))
-          : undefined;
-    };
-    refuse('s1-0');
-    expect((await catalog.sync(undefined, shelvesOnly)).exitCode).toBe(3);
-    const titles = () => catalog.rows('select id, title, _detail from books.volumes order by id');
-    expect(await titles()).toEqual([
-      { id: 's1-0', title: null, _detail: 'list' },
-      { id: 's1-1', title: 'Title of s1-1', _detail: 'list' },
-    ]);
-    expect(await onShelf(catalog, 1)).toEqual(['s1-0', 's1-1']);
-    const reject = { ask_id: 'ada/1/volumes' };
-    expect(await openRejects(catalog)).toMatchObject([{ record_id: 's1-0', ...reject }]);
+  test(
+    'a volume of a list that cannot be stored is a reject, and keeps its row and its place on the shelf',
+    long,
+    async () => {
+      await using catalog = await openCatalog(adaOnly);
+      const { world } = catalog;
+      addShelf(world, 'ada', 1, 2);
+      const refuse = (id: string): void => {
+        catalog.fault = ({ path }) =>
+          path === `${list}/1/volumes`
+            ? text(json => json.replace(`"id":"${id}",`, `"id":"${id}",${tooBig},`))
+            : undefined;
+      };
+      refuse('s1-0');
+      expect((await catalog.sync(undefined, shelvesOnly)).exitCode).toBe(3);
+      const titles = () => catalog.rows('select id, title, _detail from books.volumes order by id');
+      expect(await titles()).toEqual([
+        { id: 's1-0', title: null, _detail: 'list' },
+        { id: 's1-1', title: 'Title of s1-1', _detail: 'list' },
+      ]);
+      expect(await onShelf(catalog, 1)).toEqual(['s1-0', 's1-1']);
+      const reject = { ask_id: 'ada/1/volumes' };
+      expect(await openRejects(catalog)).toMatchObject([{ record_id: 's1-0', ...reject }]);
 
-    refuse('s1-1');
-    catalog.pass();
-    world.move('ada', 1, 's1-1', 0);
-    expect((await catalog.sync(undefined, shelvesOnly)).exitCode).toBe(3);
-    expect(await titles()).toMatchObject([{ title: 'Title of s1-0' }, { title: 'Title of s1-1' }]);
-    expect(await onShelf(catalog, 1)).toEqual(['s1-1', 's1-0']);
-    expect(await openRejects(catalog)).toMatchObject([{ record_id: 's1-1', ...reject }]);
+      refuse('s1-1');
+      catalog.pass();
+      world.move('ada', 1, 's1-1', 0);
+      expect((await catalog.sync(undefined, shelvesOnly)).exitCode).toBe(3);
+      expect(await titles()).toMatchObject([{ title: 'Title of s1-0' }, { title: 'Title of s1-1' }]);
+      expect(await onShelf(catalog, 1)).toEqual(['s1-1', 's1-0']);
+      expect(await openRejects(catalog)).toMatchObject([{ record_id: 's1-1', ...reject }]);
 
-    // Nothing has changed: the shelf is not read again, and its reject stays open.
-    expect((await catalog.sync()).exitCode).toBe(0);
-    expect(await bookDifferences(catalog.pool, world, ['ada'])).toEqual([]);
-    expect(await openRejects(catalog)).toMatchObject([{ record_id: 's1-1', ...reject }]);
-    catalog.fault = () => undefined;
-    expect((await catalog.sync({ shelfAgeMs: 0 })).exitCode).toBe(0);
-    expect(await openRejects(catalog)).toEqual([]);
-  });
+      // Nothing has changed: the shelf is not read again, and its reject stays open.
+      expect((await catalog.sync()).exitCode).toBe(0);
+      expect(await bookDifferences(catalog.pool, world, ['ada'])).toEqual([]);
+      expect(await openRejects(catalog)).toMatchObject([{ record_id: 's1-1', ...reject }]);
+      catalog.fault = () => undefined;
+      expect((await catalog.sync({ shelfAgeMs: 0 })).exitCode).toBe(0);
+      expect(await openRejects(catalog)).toEqual([]);
+    },
+  );
 });
 
 describe.concurrent('a list of shelves that shows less than there is', () => {
@@ -478,7 +482,7 @@ describe.concurrent('keys and tokens', () => {
     for (const { link } of links) expect(link).toMatch(/\?key=…&again=…&lower=…&json=…#/);
   });
 
-  test('a token as short as a word changes no content', async () => {
+  test('a token as short as a word does not redact content', async () => {
     await using catalog = await openCatalog({ token: 'Title' });
     const { world } = catalog;
     addShelf(world, 'ada', 1, 1);

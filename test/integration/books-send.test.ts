@@ -115,7 +115,7 @@ async function errorOf(work: Promise<unknown>): Promise<ShelfdeskError> {
 }
 
 describe('what authorizes', () => {
-  test('the key goes with what is public, the token with what is its own, the country with both', async () => {
+  test('public requests carry the key, requests for own shelves the token, and both the country', async () => {
     await using server = await catalog(() => ({ body: volumes() }));
     await using opened = await open(server.host, { accessToken: 'hush-token', country: 'DE', library: true });
     await opened.ask(listVolumes('ada', '3', { startIndex: 0, maxResults: 40 }));

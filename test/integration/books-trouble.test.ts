@@ -325,7 +325,7 @@ describe.concurrent('what cannot be stored as it came', () => {
 });
 
 describe.concurrent('a token that is refused', () => {
-  test('ends what is read of the catalog at once, with exit 4 and a remedy; the help desk is read all the same', async () => {
+  test('ends the streams of the catalog immediately, with exit 4 and a remedy; the help desk is still read', async () => {
     await using catalog = await openCatalog({ helpdesk: { tickets: 3 } });
     addShelf(catalog.world, 'ada', 1, 1);
     const result = await catalog.sync({ accessToken: 'wrong-one' });

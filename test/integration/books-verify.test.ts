@@ -58,7 +58,7 @@ test('a mirror of the catalog that is right has no differences, though links, et
 });
 
 test.for(['books.shelves', 'books.shelf_volumes', 'books.volumes'])(
-  'verify finds every column of %s that is wrong, and mends it',
+  'verify finds and repairs each wrong column of %s',
   long,
   async table => {
     await using catalog = await mirrored(many);

@@ -19,7 +19,7 @@ const readings = (volumes: number, says: boolean) =>
 
 describe.concurrent.for([true, false])('lists of shelves say when: %s', shelfDates => {
   test(
-    'a first load is equal and costs what it must; nothing new costs a request for each list and writes nothing',
+    'a first load is equal at the expected cost; a sync without changes costs a request for each list and writes nothing',
     shelfDates ? {} : long,
     async () => {
       await using catalog = await openCatalog({
@@ -175,7 +175,7 @@ test.concurrent('what is odd about a volume: every column, exactly', long, async
 
 describe.concurrent('the list of a shelf, and the volume itself', () => {
   test(
-    'a row of a list never goes over the full record, and if it has changed, the volume is asked for once more',
+    'a row of a list never replaces the full record; if the row has changed, the volume is fetched again',
     long,
     async () => {
       await using catalog = await openCatalog();

@@ -41,7 +41,7 @@ async function desk(sleep = systemClock.sleep) {
   };
 }
 
-test('what arrives during a commit is committed together after it, in order', async () => {
+test('replies that arrive during a commit are committed together after it, in order', async () => {
   await using d = await desk();
   const commits = d.commits();
   const first = Promise.withResolvers<void>();

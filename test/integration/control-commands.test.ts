@@ -32,7 +32,7 @@ test('runs are listed, shown, and canceled; streams are paused and resumed', asy
     streams: ['helpdesk.users', 'helpdesk.tickets'],
     unless: [],
   } as const;
-  const night = (await claimSlot(s.pool, 'default', plan, at(0), 7, at(0))) as { run: number };
+  const night = (await claimSlot(s.pool, 'default', plan, { slot: at(0), opener: 7, now: at(0) })) as { run: number };
   const work = (stream: string) => take(s.pool, { account: 'default', run: night.run, stream: keyOf(stream) }, at(1));
   await finish(s.pool, await work('users'), at(30), { credits: 3 });
   await finish(s.pool, await work('tickets'), at(90), { error: new Retry('no reply'), credits: 4 });
@@ -98,44 +98,48 @@ test('runs are listed, shown, and canceled; streams are paused and resumed', asy
 });
 
 describe('a command whose run is', () => {
-  test('paused says so and waits; canceled, it ends with 130, says so, and leaves no job behind', long, async () => {
-    await using desk = await openDesk({ redisUrl: undefined, tickets: 60 });
-    const few = { HELPDESK_CREDITS: '40', HELPDESK_PERIOD_SECONDS: '3600' };
-    const sync = here(['sync', '--json'], { ...settingsFor(desk.url, desk.sandbox), ...few });
-    await eventually(() => expect(desk.sandbox.requests.some(({ path }) => path.startsWith('/tickets/'))).toBe(true));
-    await pause(desk.pool, { ...me, stream: 'messages', reason: 'they move' }, new Date());
-    await eventually(() =>
-      expect(sync.stderr()).toMatch(
-        /messages is paused, since .*Z by ada@desk \(they move\); this command waits: resume with `npx shelfdesk resume messages`/,
-      ),
-    );
-    await eventually(async () => expect(await desk.counts()).toEqual(nothing));
-    const [run] = await desk.rows('select id, state from sync.stored_runs');
-    expect(run).toMatchObject({ state: 'running' });
-    await resume(desk.pool, { ...me, stream: 'messages' }, new Date());
-    await eventually(async () => expect(await desk.counts()).toMatchObject({ active: 1 }));
-    await cancelRun(desk.pool, { ...me, run: run!.id as number }, new Date());
-    const { code, stdout, stderr } = await sync.finished;
-    expect(code, stderr).toBe(130);
-    expect(JSON.parse(stdout)).toMatchObject({ run: run!.id, state: 'interrupted', exitCode: 130 });
-    expect(stderr).toContain(`messages: canceled by ada@desk. To read it after all, run \`npx shelfdesk runs retry`);
-    expect(stderr).not.toContain('Run the same command again');
-    expect(await desk.counts()).toEqual(nothing);
-    // And it is tried again by the command, which works itself.
-    const warehouse = {
-      url: desk.url,
-      pg: desk.pool,
-      ledger: desk.pool,
-      folder: undefined,
-      [Symbol.asyncDispose]: async () => {},
-    };
-    const { signal } = new AbortController();
-    const again = await runRetry(desk.config, warehouse, run!.id as number, { jobs, signal });
-    expect(again).toMatchObject({ state: 'completed', exitCode: 0, streams: [{ stream: 'messages' }] });
-    const ids = desk.sandbox.requests.map(({ path }) => path).filter(path => path.startsWith('/tickets/'));
-    expect(new Set(ids).size).toBe(ids.length);
-    expect(await differences(desk.pool, desk.sandbox.world)).toEqual([]);
-  });
+  test(
+    'paused reports the pause and waits; canceled, it reports that, exits with 130, and leaves no job',
+    long,
+    async () => {
+      await using desk = await openDesk({ redisUrl: undefined, tickets: 60 });
+      const few = { HELPDESK_CREDITS: '40', HELPDESK_PERIOD_SECONDS: '3600' };
+      const sync = here(['sync', '--json'], { ...settingsFor(desk.url, desk.sandbox), ...few });
+      await eventually(() => expect(desk.sandbox.requests.some(({ path }) => path.startsWith('/tickets/'))).toBe(true));
+      await pause(desk.pool, { ...me, stream: 'messages', reason: 'they move' }, new Date());
+      await eventually(() =>
+        expect(sync.stderr()).toMatch(
+          /messages is paused, since .*Z by ada@desk \(they move\); this command waits: resume with `npx shelfdesk resume messages`/,
+        ),
+      );
+      await eventually(async () => expect(await desk.counts()).toEqual(nothing));
+      const [run] = await desk.rows('select id, state from sync.stored_runs');
+      expect(run).toMatchObject({ state: 'running' });
+      await resume(desk.pool, { ...me, stream: 'messages' }, new Date());
+      await eventually(async () => expect(await desk.counts()).toMatchObject({ active: 1 }));
+      await cancelRun(desk.pool, { ...me, run: run!.id as number }, new Date());
+      const { code, stdout, stderr } = await sync.finished;
+      expect(code, stderr).toBe(130);
+      expect(JSON.parse(stdout)).toMatchObject({ run: run!.id, state: 'interrupted', exitCode: 130 });
+      expect(stderr).toContain(`messages: canceled by ada@desk. To read it after all, run \`npx shelfdesk runs retry`);
+      expect(stderr).not.toContain('Run the same command again');
+      expect(await desk.counts()).toEqual(nothing);
+      // And it is tried again by the command, which works itself.
+      const warehouse = {
+        url: desk.url,
+        pg: desk.pool,
+        ledger: desk.pool,
+        folder: undefined,
+        [Symbol.asyncDispose]: async () => {},
+      };
+      const { signal } = new AbortController();
+      const again = await runRetry(desk.config, warehouse, run!.id as number, { jobs, signal });
+      expect(again).toMatchObject({ state: 'completed', exitCode: 0, streams: [{ stream: 'messages' }] });
+      const ids = desk.sandbox.requests.map(({ path }) => path).filter(path => path.startsWith('/tickets/'));
+      expect(new Set(ids).size).toBe(ids.length);
+      expect(await differences(desk.pool, desk.sandbox.world)).toEqual([]);
+    },
+  );
 
   test('of paused streams alone is refused; where some are, they are left out', async () => {
     await using desk = await openDesk({ redisUrl: undefined, tickets: 10 });

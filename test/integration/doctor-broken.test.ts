@@ -112,7 +112,7 @@ describe('settings', () => {
     expect((await stat(file)).mode & 0o777).toBe(0o600);
   });
 
-  test('a file of accounts that others may change, and a secret that it names; a name that it refers to is none of ours', async () => {
+  test('an accounts file, and the secret that it names, that other users may change; variables that are no settings', async () => {
     await using folder = await someFolder();
     const [file, secret] = [join(folder.path, 'fleet.yml'), join(folder.path, 'token')];
     await writeFile(secret, 'secret-token-in-a-file\n');

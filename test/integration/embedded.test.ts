@@ -302,7 +302,7 @@ describe('a folder in which a server was before', () => {
   );
 });
 
-test('starters at once on an empty folder end up on one server, with nothing left over', long, async () => {
+test('concurrent starts in an empty folder use one server, and leave nothing else', long, async () => {
   const folder = await serverFolder();
   const starters = Array.from({ length: 4 }, () => otherProcess(folder));
   const joined = await Promise.all(starters.map(starter => starter.joined));
@@ -365,7 +365,7 @@ test('an interruption leaves no server behind', async () => {
   expect(await runs({ dataFolder: (await findPlace(folder)).home })).toBe(false);
 });
 
-test('a folder that holds something else is refused and left alone', async () => {
+test('a folder with other content is refused and stays unchanged', async () => {
   const folder = await serverFolder();
   const { home } = await findPlace(folder);
   await mkdir(home);

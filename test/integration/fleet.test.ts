@@ -54,7 +54,7 @@ async function given(
   await act({ pool: db.pool, url: db.url, fleet, equal });
 }
 
-test('one process serves them all; one that cannot be served stops nobody, and is served as soon as it can be', async () => {
+test('one process serves all accounts; an account that fails stops no other, and is served as soon as possible', async () => {
   const other = createServer();
   await new Promise<void>(resolve => other.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => void other.close());

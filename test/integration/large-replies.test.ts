@@ -3,7 +3,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
 import { fetchOver } from '../../src/engine/http/fetch.ts';
-import { openWays } from '../../src/engine/http/proxies.ts';
+import { openWays } from '../../src/engine/http/ways.ts';
 import { at, iso, message, scripted, second, ticket } from '../support/scripted.ts';
 
 type Record = { id: string; updated_at?: string; created_at?: string };

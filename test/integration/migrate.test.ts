@@ -287,7 +287,7 @@ test('a function with another result is made anew, with the views that call it',
   expect(rows).toContainEqual({ label: 'the help desk' });
 });
 
-test('a database of before the first release is refused', async () => {
+test('a database from before the first release is refused', async () => {
   await using db = await emptyDatabase();
   await db.pool.query(`create schema sync; create table sync.migrations (id serial primary key, name varchar(255) not null, run_on timestamp not null);
     insert into sync.migrations (name, run_on) values ('0001_shelfdesk', now())`);
@@ -336,7 +336,7 @@ test('a dead connection while waiting for the lock ends with an error, not with 
   await blocker.end();
 });
 
-test('nothing is printed', async () => {
+test('migrations print nothing', async () => {
   await using db = await emptyDatabase();
   const module = new URL('../../src/engine/database/migrate.ts', import.meta.url);
   const program = `import { migrate } from '${module}'; await migrate('${db.url}');`;

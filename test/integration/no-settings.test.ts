@@ -22,7 +22,7 @@ const each: [AddCommand, words: string, shows: string | RegExp][] = [
   [addStatus, 'status', /^tickets +fresh /m],
   [addRuns, 'runs list', /^ *\d+ +sync +completed /m],
   [addRejects, 'rejects list', 'No open rejects.'],
-  [addRejects, 'rejects drift', /^stream +kind/],
+  [addRejects, 'rejects drift', 'No differences.'],
   [addSchedule, 'schedule list', /^acme +nightly /m],
   [addPlan, 'plan', "account 'acme' has no settings here"],
   [addPlan, 'plan backfill --again', /^tickets +\d+ /m],

@@ -141,7 +141,7 @@ describeInBrowser('the page', open => {
     expect(complaints).toEqual([]);
   });
 
-  test('shows times in the zone of whoever looks', long, async () => {
+  test('shows times in the time zone of the visitor', long, async () => {
     const options: BrowserContextOptions = { timezoneId: 'Asia/Tokyo' };
     const { page } = await open(`${url}accounts/gaps`, options);
     await eventually(async () => expect(await page.locator('#live').textContent()).toBe('Live; times are Asia/Tokyo.'));

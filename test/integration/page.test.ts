@@ -177,7 +177,7 @@ describe('the figures are those of SQL', () => {
     );
   });
 
-  test('problems with their remedies, in the order of what is worst', async () => {
+  test('problems with their remedies, the worst first', async () => {
     const page = (await get('/accounts/failing')).body;
     const rows = await world.rows<{ says: string; remedy: string }>(
       `select says, remedy from sync.problems where account_id = 'failing'
@@ -611,7 +611,7 @@ describe('another page cannot press', () => {
     );
   });
 
-  test('nor by a name of its own that leads here', async () => {
+  test('not even with a host name of its own for this address', async () => {
     for (const host of ['evil.example', 'evil.example:8090', '127.0.0.1.evil.example', '10.0.0.1'])
       expect((await get('/', { host })).statusCode).toBe(421);
     for (const host of ['localhost:8090', '127.0.0.1:8090', '[::1]:8090', 'LOCALHOST'])
@@ -669,7 +669,7 @@ describe('a session', () => {
     expect(byProxy.headers['set-cookie']).toMatch(/; Secure$/);
   });
 
-  test('ends after a day of work, when a token changes, and when it is left', async () => {
+  test('ends after a working day, with a changed token, and with a log-out', async () => {
     let nowMs = systemClock.now();
     const app = await world.app(tokens, { clock: { ...systemClock, now: () => nowMs } });
     const { cookie, csrf } = await session(operatorToken, app);

@@ -83,7 +83,7 @@ describeWithPgBouncer('PgBouncer', () => {
   });
 
   test.for(['transaction', 'statement'])(
-    'sessions shared after each %s are refused, and left as they were',
+    'a pooler that shares sessions after each %s is refused, and its sessions stay unchanged',
     async mode => {
       await using db = await freshDatabase();
       await using bouncer = await startPgBouncer(db.url, { pool_mode: mode });

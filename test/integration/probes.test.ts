@@ -82,7 +82,7 @@ describe('ready', () => {
     });
   });
 
-  test('not without the queue, and not with one that never answers; also where no account is yet', async () => {
+  test('not without the queue, and not with a queue that never answers, even before the first account', async () => {
     const queues = new Map();
     expect(await readyz(watched({ queues, pingQueues: away }))).toMatchObject({
       status: 503,

@@ -105,7 +105,7 @@ function conformance(redisUrl: string | undefined): void {
     );
   });
 
-  test.concurrent('hand-over: the page in flight is written, the job waits again unhurt, and another worker goes on there', async () => {
+  test.concurrent('hand-over: the page in flight is committed, the job is queued again, and another worker resumes there', async () => {
     await using desk = await deskOf({ tickets: 450 });
     desk.slow = true;
     const first = await desk.worker();

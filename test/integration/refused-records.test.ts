@@ -86,7 +86,7 @@ test('an inbox that is refused is no wrong address, though the ticket that was r
   expect(await s.run('sync', ['messages'])).toMatchObject({ state: 'partial' });
 });
 
-test('a 403 stops the stream whose list it is of, and a 401 all that wait', async () => {
+test('a 403 stops the stream of its list, and a 401 all waiting streams', async () => {
   await using s = await inProcess({ tickets: 5, customers: 5, seed: 32 });
   const streams = ['users', 'customers', 'tickets'];
   const states = async (status: number) => {

@@ -22,7 +22,7 @@ const [nightly, fresh] = plansFor(streamsOf(new Set(['helpdesk']))) as [Plan, Pl
 const plans = { nightly, fresh };
 
 const claim = (source: Pick<Scripted, 'pool'>, plan: Plan, n: number, opener = 1) =>
-  claimSlot(source.pool, 'default', plan, at(n), opener, at(n));
+  claimSlot(source.pool, 'default', plan, { slot: at(n), opener, now: at(n) });
 
 const endAll = (source: Pick<Scripted, 'rows'>) =>
   source.rows(`with streams as (update sync.stored_run_streams set state = 'completed' where state = 'waiting')
@@ -58,7 +58,7 @@ describe('claimSlot', () => {
 
   test('it writes down by whom and when it was taken', async () => {
     await using source = await scripted();
-    await claimSlot(source.pool, 'default', nightly, at(0), 7, at(5000));
+    await claimSlot(source.pool, 'default', nightly, { slot: at(0), opener: 7, now: at(5000) });
     expect(await source.rows('select claimed_by, claimed_at from sync.schedule_slots')).toEqual([
       { claimed_by: 7, claimed_at: at(5000) },
     ]);
@@ -84,7 +84,7 @@ describe('claimSlot', () => {
   test("a slot that a wrong clock took far ahead stands in nobody's way", async () => {
     await using source = await scripted();
     const years = 3 * 365 * 86_400;
-    await claimSlot(source.pool, 'default', fresh, at(years), 1, at(years));
+    await claimSlot(source.pool, 'default', fresh, { slot: at(years), opener: 1, now: at(years) });
     await endAll(source);
     expect(await claim(source, fresh, 60)).toMatchObject({ run: expect.any(Number) });
     expect(await lastSlot(source.pool, 'default', 'fresh', at(61))).toMatchObject({ slot: at(60) });
@@ -106,7 +106,9 @@ describe('claimSlot', () => {
     await using source = await scripted();
     await nameAccount(source.pool, 'other', boundTo({ helpdesk: new URL('https://other.example/api/v1') }));
     await claim(source, fresh, 60);
-    expect(await claimSlot(source.pool, 'other', fresh, at(0), 1, at(60))).toMatchObject({ run: expect.any(Number) });
+    expect(await claimSlot(source.pool, 'other', fresh, { slot: at(0), opener: 1, now: at(60) })).toMatchObject({
+      run: expect.any(Number),
+    });
   });
 
   test('an open run that reads the same is a reason to skip: a night for both, a fresh one for the fresh alone', async () => {

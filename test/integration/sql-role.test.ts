@@ -58,69 +58,63 @@ const attacks = [
   `select rolpassword from pg_authid`,
 ];
 
-test(
-  'as a superuser asks, nothing is written, taken or done to others, whatever the statement says',
-  long,
-  async () => {
-    await using db = await searchableDatabase();
-    await db.pool.query(`
+test('no statement of a superuser writes, locks or affects other sessions', long, async () => {
+  await using db = await searchableDatabase();
+  await db.pool.query(`
     insert into sync.accounts (account_id) values ('acme'), ('umbra');
     create sequence sync.marks;
     create function public.writes() returns int language plpgsql security definer as $$
       begin insert into sync.accounts (account_id) values ('mine'); return 1; end $$`);
-    const { rows: me } = await db.pool.query(
-      `select current_user as me, rolsuper as super from pg_roles where rolname = current_user`,
-    );
-    expect(me[0].super).toBe(true);
-    const sql = sqlAt(db.url);
-    const before = await traces(db);
-    const bystander = new pg.Client({ connectionString: db.url });
-    await bystander.connect();
+  const { rows: me } = await db.pool.query(
+    `select current_user as me, rolsuper as super from pg_roles where rolname = current_user`,
+  );
+  expect(me[0].super).toBe(true);
+  const sql = sqlAt(db.url);
+  const before = await traces(db);
+  const bystander = new pg.Client({ connectionString: db.url });
+  await bystander.connect();
 
-    const who = await sql(
-      `select session_user like 'shelfdesk_sql_%' as own, current_user = session_user as same, r.rolsuper or r.rolcreaterole or r.rolcreatedb or r.rolbypassrls or r.rolreplication as may
+  const who = await sql(
+    `select session_user like 'shelfdesk_sql_%' as own, current_user = session_user as same, r.rolsuper or r.rolcreaterole or r.rolcreatedb or r.rolbypassrls or r.rolreplication as may
      from pg_roles r where r.rolname = session_user`,
-    );
-    expect([who.code, JSON.parse(who.stdout)]).toEqual([0, [{ own: true, same: true, may: false }]]);
-    for (const attack of attacks) {
-      const answer = await sql(attack.replaceAll('OWNER', me[0].me));
-      const ended = attack.includes('pg_terminate_backend');
-      // Those of others it may not end; of its own role there is none besides.
-      expect([attack, answer]).toEqual([
-        attack,
-        expect.objectContaining(
-          ended ? {} : { code: expect.toSatisfy((code: number) => code === 1 || code === 2), stdout: '' },
-        ),
-      ]);
-    }
-    expect(await traces(db)).toEqual(before);
-    expect((await bystander.query('select 1 as here')).rows).toEqual([{ here: 1 }]);
-    await bystander.end();
-    await expect(db.pool.query(`select pg_stat_file('/tmp/shelfdesk-agent-taken')`)).rejects.toThrow('No such file');
-    expect(await loginsOf(db)).toEqual([]);
+  );
+  expect([who.code, JSON.parse(who.stdout)]).toEqual([0, [{ own: true, same: true, may: false }]]);
+  for (const attack of attacks) {
+    const answer = await sql(attack.replaceAll('OWNER', me[0].me));
+    const ended = attack.includes('pg_terminate_backend');
+    // Those of others it may not end; of its own role there is none besides.
+    expect([attack, answer]).toEqual([
+      attack,
+      expect.objectContaining(
+        ended ? {} : { code: expect.toSatisfy((code: number) => code === 1 || code === 2), stdout: '' },
+      ),
+    ]);
+  }
+  expect(await traces(db)).toEqual(before);
+  expect((await bystander.query('select 1 as here')).rows).toEqual([{ here: 1 }]);
+  await bystander.end();
+  await expect(db.pool.query(`select pg_stat_file('/tmp/shelfdesk-agent-taken')`)).rejects.toThrow('No such file');
+  expect(await loginsOf(db)).toEqual([]);
 
-    // It reads all there is, of every account.
-    for (const relation of [
-      'helpdesk.tickets',
-      'safe.tickets',
-      'analytics.ticket_metrics',
-      'books.volumes',
-      'sync.readers',
-    ])
-      expect([relation, (await sql(`select count(*)::int as n from ${relation}`)).stdout]).toEqual([
-        relation,
-        expect.stringContaining('"n": 0'),
-      ]);
-    expect(JSON.parse((await sql('select account_id from sync.accounts order by 1')).stdout)).toHaveLength(2);
-    expect(JSON.parse((await sql('select account_id from sync.readable_accounts order by 1')).stdout)).toHaveLength(2);
-    expect((await sql(`select * from helpdesk.search_messages('parcel')`)).code).toBe(0);
-    expect(await command(addQuery, configFor(db.url, nowhere), 'query', 'run', 'how-complete', '--json')).toMatchObject(
-      {
-        code: 0,
-      },
-    );
-  },
-);
+  // It reads all there is, of every account.
+  for (const relation of [
+    'helpdesk.tickets',
+    'safe.tickets',
+    'analytics.ticket_metrics',
+    'books.volumes',
+    'sync.readers',
+  ])
+    expect([relation, (await sql(`select count(*)::int as n from ${relation}`)).stdout]).toEqual([
+      relation,
+      expect.stringContaining('"n": 0'),
+    ]);
+  expect(JSON.parse((await sql('select account_id from sync.accounts order by 1')).stdout)).toHaveLength(2);
+  expect(JSON.parse((await sql('select account_id from sync.readable_accounts order by 1')).stdout)).toHaveLength(2);
+  expect((await sql(`select * from helpdesk.search_messages('parcel')`)).code).toBe(0);
+  expect(await command(addQuery, configFor(db.url, nowhere), 'query', 'run', 'how-complete', '--json')).toMatchObject({
+    code: 0,
+  });
+});
 
 /** Of other tests at the same time there may be some; none of this database. */
 async function loginsOf(db: TestDatabase): Promise<string[]> {

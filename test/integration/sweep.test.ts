@@ -156,7 +156,7 @@ test('what nothing announces is found, though lists hide much, with a fifth of t
   expect(await s.run('sweep', both)).toMatchObject({ seen: expect.toSatisfy((n: number) => n >= 50) });
 });
 
-test('what is no 404 of its own is no deletion; what comes back loses its tombstone', long, async () => {
+test('only a 404 for the id is a deletion; a ticket that comes back loses its tombstone', long, async () => {
   await using s = await inProcess({ tickets: 60, customers: 40, seed: 12, paging, archivedListed: false });
   const { world } = s;
   for (const { id, state } of world.tickets.values())

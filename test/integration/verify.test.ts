@@ -364,7 +364,7 @@ test('what a copy of the source that is behind does not show yet is not gone, an
   expect(await differences(s.pool, s.world)).toEqual([]);
 });
 
-test('a wrong tombstone is found though no list shows the ticket, and of what exists nothing is taken away', async () => {
+test('a wrong tombstone is found even if no list shows the ticket, and no live row is removed', async () => {
   await using s = await inProcess({ tickets: 30, seed: 3, archivedListed: false });
   await s.sync();
   s.nowMs += 600_000;

@@ -213,7 +213,7 @@ describeOnRedis('workers, with the queue in Redis', ({ url }) => killing({ REDIS
 });
 
 test(
-  'a ticket of the backlog that changes before its turn is read as fresh, and not once more in its turn',
+  'a ticket of the backlog that changes before its turn is read once, as a fresh change',
   long,
   async ({ signal }) => {
     const delays: NonNullable<SandboxOptions['fault']> = ({ path }) =>

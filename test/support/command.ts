@@ -37,7 +37,7 @@ export async function command(add: AddCommand, config: Config, ...args: string[]
   const asked = () => ({ fleet: fleet(), account: undefined });
   const deps = { config: () => config, fleet, asked, jobs: [], lakeJobs: [], signal: new AbortController().signal };
   add(program, deps, action => async (...given) => {
-    code = await action(...given);
+    code = (await action(...given)) ?? exitCodes.ok;
   });
   try {
     await program.parseAsync(args, { from: 'user' });

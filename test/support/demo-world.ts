@@ -76,7 +76,12 @@ function withBooks(here: InProcess): void {
     baseUrl: new URL(`https://books.example${BOOKS_BASE}`),
     dialect: booksDialect({ apiKey: key, hasToken: true }),
     token: fixedToken(services.books.tokens.token),
-    budget: { acquire: async (cost, lane) => ({ id: '', cost, lane }), settle: async () => ({}), thaw: async () => {} },
+    budget: {
+      acquire: async (cost, lane) => ({ id: '', cost, lane }),
+      settle: async () => ({}),
+      book: async () => {},
+      thaw: async () => {},
+    },
     clock,
     random: () => 0,
     log,

@@ -157,7 +157,7 @@ async function run(given: readonly string[], signal: AbortSignal): Promise<numbe
   const act: Act =
     action =>
     async (...words) => {
-      code = await action(...words);
+      code = (await action(...words)) ?? exitCodes.ok;
     };
   if (name === 'completion') await whole(program, deps, act);
   else (await adderOf(name))?.(program, deps, act);

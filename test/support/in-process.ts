@@ -125,6 +125,7 @@ export async function inProcess(
         return { id: '', cost, lane };
       },
       settle: async () => ({}),
+      book: async () => {},
       thaw: async () => {},
     },
     clock,
@@ -166,7 +167,7 @@ export async function inProcess(
   const lists = streams.flatMap(one =>
     one.kind === 'list' ? one.lists.map(({ name }) => ({ stream: one.key, list: name })) : [],
   );
-  await register(pool, account, options.sinceMs ?? 0, lists, new Date(nowMs));
+  await register(pool, { account, sinceMs: options.sinceMs ?? 0 }, lists, new Date(nowMs));
   await keepFieldRules(pool, account, options.fieldRules, new Date(nowMs));
 
   const here: InProcess = {
@@ -229,6 +230,7 @@ function inTurn(budget: Budget): Budget {
   return {
     acquire: (...asked) => next(() => budget.acquire(...asked)),
     settle: (...said) => next(() => budget.settle(...said)),
+    book: () => next(() => budget.book()),
     thaw: () => next(() => budget.thaw()),
   };
 }

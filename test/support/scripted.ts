@@ -144,6 +144,7 @@ export async function scripted(
     budget: {
       acquire: async (cost, lane) => ({ id: '', cost, lane }),
       settle: async () => ({}),
+      book: async () => {},
       thaw: async () => {},
     },
     clock,
@@ -175,8 +176,7 @@ export async function scripted(
   };
   await register(
     pool,
-    account,
-    0,
+    { account, sinceMs: 0 },
     deskLists.flatMap(stream => stream.lists.map(list => ({ stream: stream.key, list: list.name }))),
     new Date(nowMs),
   );

@@ -60,7 +60,7 @@ test('a fence names itself on both sides', () => {
   expect(fenced('data one>>>', 'two').split('\n').slice(1)).toEqual(['<<<data two', 'data one>>>', 'data two>>>']);
 });
 
-test('the guide has at most 4 KB, however much there is, and each schema that fits', () => {
+test('the guide has at most 4 KB, with each schema that fits', () => {
   const relation = (schema: string, n: number): Relation => ({
     ...{ schema, name: `fact_${'long_'.repeat(4)}${n}`, kind: 'view', key: [], joins: [], columns: [] },
     comment: `${'One row for each thing, '.repeat(4)}and no more. Another sentence.`,

@@ -132,7 +132,7 @@ describe('what a failure is', () => {
     expect(error.remedy).toContain(remedy);
   });
 
-  test('the message has a reason that is known, and no word of the source', () => {
+  test('the message has a known reason, and no words of the source', () => {
     const of = (reason: string) => {
       const reply = said(500, envelope(reason, 'Ann Example'));
       return [dialect.failure(one, reply, { shown: 'GET /it', asOf: 0 }).message, dialect.words?.(reply)];

@@ -78,7 +78,7 @@ test('a credit is held until one period after the reply, not after the request',
   expect(ledger.grantedAt(90)).toBe(65_001);
 });
 
-test('what a dead worker held comes back one period after its deadline', () => {
+test('credits of a dead worker return one period after the deadline of its request', () => {
   const ledger = open(empty, broad);
   ledger.ask(90);
   const deadlineMs = rules.timeoutMs + 1000; // A second for the statement between the decision and the sending.

@@ -49,6 +49,6 @@ test('two volumes that are too large, side by side, keep their places, and the o
   });
 });
 
-test('a source that answers too much whatever is asked for is given up with the error', async () => {
+test('a source whose replies are always too large ends the reading with the error', async () => {
   await expect(shelf(letters, () => true)).rejects.toThrow(/larger than 1 MB \(SHELFDESK_REPLY_MEGABYTES\)/);
 });

@@ -168,7 +168,7 @@ describe('the services', () => {
 describe('the settings', () => {
   const environment = shelfdesk.environment!;
 
-  test('every one is passed on, and nothing that is none', () => {
+  test('every setting is passed on, and nothing else', () => {
     expect(Object.keys(environment).toSorted()).toEqual(Object.keys(settings).toSorted());
   });
 

@@ -57,7 +57,7 @@ test('the settings of a demo are its own: no database, queue or source of the en
   expect(fleet.accounts[0]!.helpdesk).toMatchObject({ token: 'of-this-demo' });
 });
 
-test('a server on the port of a demo that has died is not taken for it', async () => {
+test('another server on the port of a dead demo does not count as the demo', async () => {
   const folder = await announced();
   const running = (await demoInstead(undefined, folder, {}))!.running!;
   await announce(folder, { port: Number(new URL(running.url).port) }, 'of-another-demo');

@@ -143,7 +143,7 @@ describe('files', () => {
     expect(wrong).toEqual([]);
   });
 
-  test('nothing leads out of the project', () => {
+  test('no link leads out of the project', () => {
     const texts = [...documents, '.env.example', 'docker-compose.yml', 'Dockerfile', '.ci/run', 'package.json'];
     for (const path of texts) {
       expect(read(path), path).not.toMatch(/(?:^|[\s("'`])\/(?:work|home|root|Users)\//);
@@ -184,7 +184,7 @@ describe('files', () => {
   });
 });
 
-test('the restore drops all schemas of ours, with and without Compose', async () => {
+test('the documented restore drops all our schemas, with and without Compose', async () => {
   await using db = await freshDatabase();
   const { rows } = await db.pool.query(
     `select nspname from pg_namespace where nspname !~ '^pg_' and nspname not in ('information_schema', 'public')`,

@@ -1,3 +1,7 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { inspect } from 'node:util';
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
@@ -12,6 +16,7 @@ import {
   quoting,
   Retry,
   StreamFailed,
+  stackOf,
 } from '../../src/errors.ts';
 import { booksDialect } from '../../src/sources/books/dialect.ts';
 import { getVolume } from '../../src/sources/books/endpoints.ts';
@@ -114,7 +119,7 @@ describe('what is said of it', () => {
     expect([isAway(told), describeOutage(told, 'the warehouse'), told.exitCode]).toEqual([true, words, 1]);
   });
 
-  test('a Redis names its cause as well, and what is away has the name that it is given', () => {
+  test('an error of Redis has its cause too, and the missing server has the name that the caller gives', () => {
     const full = Object.assign(new Error('MISCONF it says'), { name: 'ReplyError' });
     expect(describeOutage(full)).toBe('Redis cannot be used: it cannot write to its disk (MISCONF it says)');
     expect(describeOutage(withCode('ECONNREFUSED'), 'the queue')).toBe('the queue does not answer: what it says');
@@ -155,7 +160,7 @@ describe('what is stored of an error', () => {
     expect(inspect(outer, { depth: 9, showHidden: true })).not.toContain('Ann');
   });
 
-  test('a value that PostgreSQL, DuckDB or a parser quotes is not part of its message', () => {
+  test('values that PostgreSQL, DuckDB or a parser quotes are left out of the message', () => {
     const refused = Object.assign(new Error('invalid input syntax for type integer: "Ann"'), { code: '22P02' });
     expect(messageOf(refused)).toBe('the database refuses a value (22P02)');
     for (const before of ['', 'the lake: '])
@@ -167,4 +172,14 @@ describe('what is stored of an error', () => {
       'relation "x" does not exist',
     );
   });
+});
+
+test('the stack of a bug names the source of each line, where many share a file', () => {
+  const bundled = join(mkdtempSync(join(tmpdir(), 'stack-')), 'chunk.js');
+  writeFileSync(bundled, '// src/first.ts\none();\n// src/engine/second.ts\n  // a word\ntwo();\n');
+  const { href } = pathToFileURL(bundled);
+  const lines = [`${href}:5:9`, `${href}:2:28`, 'file:///nowhere/a.js:1:2', 'node:internal/x:1:1'];
+  const error = Object.assign(new Error('a bug'), { stack: lines.map(line => `    at f (${line})`).join('\n') });
+  const sources = [', src/engine/second.ts', ', src/first.ts', '', ''];
+  expect(stackOf(error)).toBe(lines.map((line, n) => `    at f (${line}${sources[n]})`).join('\n'));
 });

@@ -45,7 +45,7 @@ const desk = (name: string) => `
     HELPDESK_TOKEN: { env: TOKEN }`;
 
 describe('what is taken', () => {
-  test('not the value where what is named stands at the wrong name', async () => {
+  test('the value of a reference under the wrong setting is not shown', async () => {
     const text = `accounts:
   acme:
     HELPDESK_BASE_URL: https://acme.example/api/v1

@@ -247,8 +247,8 @@ describe('who may import whom', () => {
     // The webhooks of alarms and hand-offs are no source.
     expect([...new Set(imports.filter(({ to }) => to.startsWith('undici')).map(({ from }) => from))]).toEqual([
       'src/engine/http/fetch.ts',
-      'src/engine/http/proxies.ts',
       'src/engine/http/token.ts',
+      'src/engine/http/ways.ts',
       'src/ops/alarms/send-alarms.ts',
       'src/ops/hand-offs/send-hand-offs.ts',
     ]);
@@ -303,7 +303,7 @@ describe('what varies comes in as an argument', () => {
     expect(matching(/\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\bhrtime\b/)).toEqual(['src/clock.ts']);
   });
 
-  test('only open-context.ts brings chance in, and cryptographic chance is for names, passwords and sessions', () => {
+  test('only open-context.ts provides random numbers, and cryptographic ones are for names, passwords and sessions', () => {
     expect(matching(/\bMath\.random\b/)).toEqual(['src/app/open-context.ts']);
     const named = (path: string) =>
       path.startsWith('src/embedded/') || ['src/ops/page/auth.ts', 'src/privacy/readers.ts'].includes(path);
@@ -318,7 +318,7 @@ describe('what varies comes in as an argument', () => {
     expect(imports.filter(({ from, to }) => /^node:(https?|net|tls|http2)$/.test(to) && !servers(from))).toEqual([]);
   });
 
-  test('SQL is given its times, but for the budget and for what people look at', () => {
+  test('SQL gets times as parameters, except for the budget and for views of people', () => {
     const rooms = (path: string) =>
       !/^src\/(engine|sources|privacy|analytics)\//.test(path) || path.startsWith('src/engine/budget/');
     expect(matching(/(?<![.\w])now\(\)|\bcurrent_timestamp\b|\bclock_timestamp\(\)/i, rooms)).toEqual([]);

@@ -7,9 +7,9 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { fixedToken } from '../../src/engine/http/dialect.ts';
 import { fetchOver } from '../../src/engine/http/fetch.ts';
-import { openWays } from '../../src/engine/http/proxies.ts';
 import type { Request } from '../../src/engine/http/request.ts';
 import { makeSend, type SendOptions } from '../../src/engine/http/send.ts';
+import { openWays } from '../../src/engine/http/ways.ts';
 import { ShelfdeskError } from '../../src/errors.ts';
 import { helpdeskDialect } from '../../src/sources/helpdesk/dialect.ts';
 
@@ -29,6 +29,7 @@ async function asked(baseUrl: URL, options: Partial<SendOptions> = {}) {
     budget: {
       acquire: async (cost, lane) => ({ id: String(tries++), cost, lane }),
       settle: async () => ({}),
+      book: async () => {},
       thaw: async () => {},
     },
     fetch: fetchOver(ways, 1_000_000),

@@ -99,7 +99,7 @@ test('end tags of what is not open, within very many that are', async () => {
   expect(text).toBe('word');
 });
 
-test('quotes within quotes cost no more than their bound, and lose no word', async () => {
+test('nested quotes cost bounded time and lose no word', async () => {
   const html = `${times(400, '<blockquote>')}${times(100_000, 'w<br>')}${times(400, '</blockquote>')}`;
   const { text, simplified } = await plainTextOf(html);
   expect(wordsOf(text)).toHaveLength(100_000);
@@ -107,7 +107,7 @@ test('quotes within quotes cost no more than their bound, and lose no word', asy
   expect(simplified).toBe(true);
 });
 
-test('a list that shows odd attributes is numbered all the same', async () => {
+test('a list with odd attributes is still numbered', async () => {
   for (const attributes of [
     'type="__proto__"',
     'type="constructor"',

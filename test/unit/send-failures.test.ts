@@ -17,7 +17,12 @@ async function failed(dialect: Dialect, shape: 'single' | 'list', status: number
     source: 'helpdesk',
     ...{ baseUrl: new URL('http://crm.example/'), token: fixedToken('x'), dialect, random: () => 1 },
     ...{ log: pino({ level: 'silent' }), clock: { now: () => 0, monotonic: () => 0, sleep: async () => {} } },
-    budget: { acquire: async (cost, lane) => ({ id: '', cost, lane }), settle: async () => ({}), thaw: async () => {} },
+    budget: {
+      acquire: async (cost, lane) => ({ id: '', cost, lane }),
+      settle: async () => ({}),
+      book: async () => {},
+      thaw: async () => {},
+    },
     fetch: async () => {
       asked++;
       return { status, headers: { date: new Date(0).toUTCString() }, text };

@@ -30,6 +30,7 @@ test.each([
     budget: {
       acquire: async (cost, lane) => ({ id: '', cost, lane }),
       settle: async () => told,
+      book: async () => {},
       thaw: async () => {},
     },
     fetch: async () => ({ status: 200, headers: { date: new Date(date).toUTCString() }, text: '[]' }),

@@ -32,6 +32,7 @@ function opened(awaits: Awaited = 'credits') {
       return { id: 'one', lane, cost };
     },
     settle: async () => ({}),
+    book: async () => {},
     thaw: async () => {},
   };
   const send = makeSend({

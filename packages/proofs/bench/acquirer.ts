@@ -25,6 +25,7 @@ process.once('message', async () => {
       const budget = makeBudget({ ...own, limits, timeoutMs: 30_000 });
       for (; performance.now() < untilMs; grants++)
         await budget.settle(await budget.acquire(2, 'fresh'), { headers, refused: false });
+      await budget.book();
     }),
   );
   process.send!(grants / seconds);

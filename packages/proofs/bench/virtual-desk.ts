@@ -59,14 +59,13 @@ export async function openVirtualDesk(tickets: number): Promise<VirtualDesk> {
   const now = () => scheduler.nowMs;
   const pass = (ms: number) => until(now() + ms);
   const claim = (schedule: string) =>
-    claimSlot(
-      virtual.pg,
-      account,
-      plans.find(plan => plan.schedule === schedule)!,
-      ...([new Date(now()), worker.id, new Date(now())] as const),
-    ).then(() => worker.ring());
+    claimSlot(virtual.pg, account, plans.find(plan => plan.schedule === schedule)!, {
+      slot: new Date(now()),
+      opener: worker.id,
+      now: new Date(now()),
+    }).then(() => worker.ring());
 
-  await direct(db => register(db, account, now() - 60 * minuteMs, lists, new Date(now())));
+  await direct(db => register(db, { account, sinceMs: now() - 60 * minuteMs }, lists, new Date(now())));
   const everyMinute = () => {
     scheduler.at(now() + minuteMs, director, 'a slot is due', everyMinute);
     virtual.background(claim('fresh'));
@@ -123,7 +122,7 @@ export async function openVirtualDesk(tickets: number): Promise<VirtualDesk> {
          on conflict do nothing`,
         [account, new Date(now()), JSON.stringify(all)],
       );
-      await register(pool, account, 0, lists, new Date(now()));
+      await register(pool, { account, sinceMs: 0 }, lists, new Date(now()));
       await client.query(
         `update sync.coverage set covered = covered + tstzmultirange(tstzrange('1970-01-01', $2)) where account_id = $1 and stream = 'tickets'`,
         [account, new Date(now() - lookbackMs)],
@@ -139,7 +138,7 @@ export async function openVirtualDesk(tickets: number): Promise<VirtualDesk> {
     openNight: () => direct(() => claim('nightly')),
     openBackfill: () =>
       direct(async db => {
-        await register(db, account, 0, lists, new Date(now()));
+        await register(db, { account, sinceMs: 0 }, lists, new Date(now()));
         const range = { since: null, until: null, again: false };
         const wanted = {
           account,

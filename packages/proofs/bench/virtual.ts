@@ -115,7 +115,7 @@ export async function openVirtual({
         ? one.lists.map(({ name }) => ({ stream: one.key, list: name }))
         : [],
     );
-    await register(pg, account, 0, lists, new Date(now()));
+    await register(pg, { account, sinceMs: 0 }, lists, new Date(now()));
     await worker.start();
   });
   stack.defer(async () => {

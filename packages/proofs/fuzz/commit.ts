@@ -61,6 +61,7 @@ export class Fuzz implements AsyncDisposable {
       budget: {
         acquire: async (cost, lane) => ({ id: '', cost, lane }),
         settle: async () => ({}),
+        book: async () => {},
         thaw: async () => {},
       },
       clock: s.ctx.clock,
@@ -86,8 +87,7 @@ export class Fuzz implements AsyncDisposable {
     const fuzz = new Fuzz(s);
     await register(
       s.pool,
-      'default',
-      0,
+      { account: 'default', sinceMs: 0 },
       [
         { stream: 'books.shelves', list: 'o' },
         { stream: 'books.volumes', list: 'default' },

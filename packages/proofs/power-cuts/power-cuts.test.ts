@@ -60,7 +60,7 @@ test('a promise survives a power cut that takes back what was committed after it
   const grants: Grant[] = [];
   const promises: Record<string, () => Promise<unknown>> = {
     'a fencing token': () => take(s.pool, { account: 'default', run, stream: keyOf('tickets') }, at(1)),
-    'a slot and its run': () => claimSlot(s.pool, 'default', plan, at(2), 0, at(2)),
+    'a slot and its run': () => claimSlot(s.pool, 'default', plan, { slot: at(2), opener: 0, now: at(2) }),
     'a grant': async () => grants.push(await budget.acquire(1, 'fresh')),
     'a refusal': () => budget.settle(grants[0]!, { headers: {}, refused: true }),
   };

@@ -263,7 +263,7 @@ class Simulation {
       );
       const lists = deskLists.flatMap(({ key, lists }) => lists.map(list => ({ stream: key, list: list.name })));
       const shelves = this.plan.volumes > 0 ? owners.map(list => ({ stream: keyOf('shelves'), list })) : [];
-      await register(this.#calm, account, 0, [...lists, ...shelves], new Date(beginMs));
+      await register(this.#calm, { account, sinceMs: 0 }, [...lists, ...shelves], new Date(beginMs));
       if (!this.plan.fieldsComeLate) await this.#applyFields();
     });
   }

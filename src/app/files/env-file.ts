@@ -13,7 +13,7 @@ const typographic = /^[\u2018-\u201f\u00ab\u00bb]/;
 
 /** The settings of the file by name; none without a file. `isKnown` tells a name of a setting. Throws UsageError. */
 export function readEnvFile(path: string, isKnown: (name: string) => boolean): Record<string, string> {
-  // A link to a missing file is a mistake. A missing file is none.
+  // A missing file is allowed. A link to a missing file is an error.
   if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return {};
   return parseEnvText(readText(path), path, isKnown);
 }

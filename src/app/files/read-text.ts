@@ -31,7 +31,7 @@ export function readText(path: string, what?: string): string {
   if (zero >= 0)
     throw new UsageError(`line ${lineAt(bytes, zero)} of ${path} has a NUL byte: it is no UTF-8 text`, remedy);
   try {
-    // It takes a byte order mark away.
+    // TextDecoder removes a byte order mark.
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes).replaceAll(/\r\n?/g, '\n');
   } catch {
     throw new UsageError(`line ${lineAt(bytes, firstWrong(bytes))} of ${path} is no UTF-8 text`, remedy);
@@ -44,7 +44,9 @@ const lineAt = (bytes: Buffer, at: number): number =>
     .toString('latin1')
     .split(/\r\n?|\n/).length;
 
-/** Where the text stops to be UTF-8. No line of it is split: a line end is one byte in UTF-8. */
+/**
+ * The place of the first byte that is not UTF-8. Lines are decoded one by one, because a line end is one byte in UTF-8.
+ */
 function firstWrong(bytes: Buffer): number {
   let start = 0;
   for (let end = bytes.indexOf(10); ; end = bytes.indexOf(10, start)) {

@@ -9,7 +9,7 @@ import type { State } from '../../ops/doctor/checks/check.ts';
 import { checks } from '../../ops/doctor/checks/index.ts';
 import { examine, type Report, type Result } from '../../ops/doctor/run-checks.ts';
 import { amount, count, upperFirst } from '../../words.ts';
-import { type Act, type Deps, note } from '../command.ts';
+import { type Act, type Deps, jsonOption, note } from '../command.ts';
 import { print, printJson, printLines, say, style } from '../output/terminal.ts';
 
 interface Options {
@@ -31,7 +31,7 @@ export function addDoctor(program: Command, deps: Deps, act: Act): void {
     )
     .option('--fix', 'apply safe fixes: file modes, tables, abandoned runs and jobs, rejects')
     .option('--all', 'also show each check that is good, and each that was not looked at')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (options: Options) => {
         const around = {

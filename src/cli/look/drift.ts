@@ -1,10 +1,9 @@
 /** `rejects drift`: where the source differs from its documentation. */
 import type { Command } from 'commander';
 import { listDrift } from '../../engine/commit/rejects.ts';
-import { exitCodes } from '../../errors.ts';
 import { openChosen } from '../choose-account.ts';
-import type { Act, Deps } from '../command.ts';
-import { print, printJson, say, table } from '../output/terminal.ts';
+import { type Act, type Deps, jsonOption } from '../command.ts';
+import { printList } from '../output/terminal.ts';
 
 /** `rejects` is the command that it becomes a part of. */
 export function driftIn(rejects: Command, deps: Deps, act: Act): void {
@@ -12,16 +11,13 @@ export function driftIn(rejects: Command, deps: Deps, act: Act): void {
     .command('drift')
     .summary('list differences from the documentation')
     .description('list unknown fields, unknown values and wrong types, each with its count and a sample record')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (options: { json?: boolean }) => {
         await using opened = await openChosen(deps);
-        const found = await listDrift(opened.warehouse.pg, opened.config.account);
+        const found = await listDrift(opened.db, opened.account);
         const columns = ['stream', 'kind', 'path', 'value', 'seen', 'first', 'last', 'sample'];
-        if (options.json) printJson(found);
-        else print(table(columns, found.map(Object.values)));
-        if (found.length === 0) say('No differences.');
-        return exitCodes.ok;
+        printList(found, options, { columns, row: Object.values, none: 'No differences.' });
       }),
     );
 }

@@ -1,7 +1,7 @@
 /** `status --check`: whether a worker of this machine, or container, lives and reaches the warehouse. For health checks. */
 import { hostname } from 'node:os';
 import { pendingMigrations } from '../../engine/database/migrate.ts';
-import { exitCodes, ShelfdeskError } from '../../errors.ts';
+import { ShelfdeskError } from '../../errors.ts';
 import { liveWorkers, workerLine } from '../../status/workers.ts';
 import { chosenAccounts, demoHasEnded, hasEnded } from '../choose-account.ts';
 import type { Deps } from '../command.ts';
@@ -9,7 +9,7 @@ import { print, printJson } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 
 /** Throws ShelfdeskError if no worker of this machine lives. Of several workers it sees that one lives. It does not ask Redis. */
-export async function checkHealth(deps: Deps, { json = false }: { json?: boolean | undefined }): Promise<number> {
+export async function checkHealth(deps: Deps, { json = false }: { json?: boolean | undefined }): Promise<void> {
   await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
   const { missing } = await pendingMigrations(warehouse.pg);
   if (missing.length > 0)
@@ -24,10 +24,9 @@ export async function checkHealth(deps: Deps, { json = false }: { json?: boolean
     );
   if (json) printJson({ workers: here.map(workerLine) });
   else print(`healthy: ${namesOf(here)} on ${hostname()}`);
-  return exitCodes.ok;
 }
 
-/** Of more than one account not each by its number. */
+/** Workers of one account are named by their numbers; of several accounts only the number of accounts is shown. */
 function namesOf(workers: readonly { account: string; id: number }[]): string {
   const accounts = new Set(workers.map(({ account }) => account)).size;
   return accounts > 1 ? `${accounts} accounts` : `worker ${workers.map(({ id }) => id).join(', ')}`;

@@ -8,7 +8,6 @@ import type { Fleet } from '../../app/config.ts';
 import type { Warehouse } from '../../app/context.ts';
 import { systemClock } from '../../clock.ts';
 import { makeLookingPool } from '../../engine/database/pool.ts';
-import { exitCodes } from '../../errors.ts';
 import { OpenStack } from '../../open-stack.ts';
 import { chosenAccount } from '../choose-account.ts';
 import { type Act, type Deps, note } from '../command.ts';
@@ -42,7 +41,6 @@ export function addMcp(program: Command, deps: Deps, act: Act): void {
           onBug: error => say(error instanceof Error ? (error.stack ?? error.message) : String(error)),
         });
         await serveOverStdio(agents, unmasked, deps.signal);
-        return exitCodes.ok;
       }),
     );
 }

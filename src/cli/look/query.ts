@@ -3,12 +3,12 @@ import type { Command } from 'commander';
 import { findQuery, readQueries } from '../../analytics/questions.ts';
 import type { Fleet } from '../../app/config.ts';
 import type { Warehouse } from '../../app/context.ts';
-import { exitCodes, UsageError } from '../../errors.ts';
+import { UsageError } from '../../errors.ts';
 import { lakePackage } from '../../lake/package.ts';
 import { readLake, readLakeStatus } from '../../lake/state.ts';
 import { type Named, together } from '../../privacy/ask.ts';
 import { count } from '../../words.ts';
-import type { Act, Deps } from '../command.ts';
+import { type Act, type Deps, jsonOption } from '../command.ts';
 import { print, printJson, say, style, table } from '../output/terminal.ts';
 import { tablesOf } from '../warehouse.ts';
 import { required } from '../work/lake.ts';
@@ -22,7 +22,7 @@ export function addQuery(program: Command, deps: Deps, act: Act): void {
   query
     .command('list')
     .description('list the prepared questions with their names')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (options: { json?: boolean }) => {
         const queries = await readQueries();
@@ -39,14 +39,13 @@ export function addQuery(program: Command, deps: Deps, act: Act): void {
             'npx shelfdesk query run <name> answers one; docs/reference/questions.md shows all of them with an answer.',
           );
         }
-        return exitCodes.ok;
       }),
     );
   query
     .command('run')
     .description('run a prepared question for each account, or for --account; read-only')
     .argument('<name>', 'name in `query list`')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .option('--lake', 'ask the lake instead of the warehouse')
     .action(
       act(async (name: string, options: { json?: boolean; lake?: boolean }) => {
@@ -62,7 +61,6 @@ export function addQuery(program: Command, deps: Deps, act: Act): void {
           print(table(names, rows));
           say(count(rows.length, 'row') + (moment ? `, of the lake as of ${moment.toISOString()}` : ''));
         }
-        return exitCodes.ok;
       }),
     );
 }

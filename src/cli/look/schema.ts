@@ -4,22 +4,19 @@ import { readCatalog, type Schema } from '../../analytics/catalog.ts';
 import { dbtSources } from '../../analytics/dbt.ts';
 import { dictionary } from '../../analytics/dictionary.ts';
 import { type Diagram, diagrams, mermaid } from '../../analytics/erd.ts';
-import { exitCodes } from '../../errors.ts';
 import { streams } from '../../sources/index.ts';
 import type { Act, Deps } from '../command.ts';
 import { print } from '../output/terminal.ts';
-import { requireTables, warehouseOf } from '../warehouse.ts';
+import { tablesOf } from '../warehouse.ts';
 
 export function addSchema(program: Command, deps: Deps, act: Act): void {
   const schema = program
     .command('schema')
     .summary('describe the tables and their relations')
     .description('documentation of the tables and their relations');
-  const show = async (draw: (schemas: Schema[]) => string): Promise<number> => {
-    await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
-    await requireTables(warehouse.pg);
+  const show = async (draw: (schemas: Schema[]) => string) => {
+    await using warehouse = await tablesOf(deps.asked().fleet, deps.signal);
     print(draw(await readCatalog(warehouse.pg)).trimEnd());
-    return exitCodes.ok;
   };
   schema
     .command('dictionary')

@@ -11,7 +11,7 @@ import { openAsker } from '../../privacy/sql-role.ts';
 import { sources } from '../../sources/index.ts';
 import { count } from '../../words.ts';
 import { demoHasEnded, hasEnded } from '../choose-account.ts';
-import { type Act, type Deps, note } from '../command.ts';
+import { type Act, type Deps, jsonOption, note } from '../command.ts';
 import { print, printCsv, printJson, say, table } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 
@@ -22,7 +22,7 @@ export function addSql(program: Command, deps: Deps, act: Act): void {
     .description('run an SQL query on the warehouse; read-only')
     .addHelpText('after', note('The session is that of a login that can only read.'))
     .argument('<query>', 'for example: "select * from sync.status"')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .addOption(new Option('--csv', 'print CSV on stdout: null is empty, an empty text is ""').conflicts('json'))
     .action(
       act(async (query: string, options: { json?: boolean; csv?: boolean }) => {
@@ -40,7 +40,6 @@ export function addSql(program: Command, deps: Deps, act: Act): void {
           print(table(names, rows));
           say(count(rows.length, 'row'));
         }
-        return exitCodes.ok;
       }),
     );
 }

@@ -4,7 +4,6 @@ import { isDemo } from '../../app/config.ts';
 import { configuredSources } from '../../app/context.ts';
 import { systemClock } from '../../clock.ts';
 import { pendingMigrations } from '../../engine/database/migrate.ts';
-import { exitCodes } from '../../errors.ts';
 import { oldDemo } from '../../ops/old-demo.ts';
 import { streams as declared, sources } from '../../sources/index.ts';
 import { type Problem, readAllProblems } from '../../status/problems.ts';
@@ -12,7 +11,7 @@ import { type AuditConfidence, readStatus, type StreamStatus } from '../../statu
 import { liveWorkers, workerLine } from '../../status/workers.ts';
 import { amount, count, upperFirst } from '../../words.ts';
 import { chosenAccounts, demoHasEnded, hasEnded, servedBy } from '../choose-account.ts';
-import { type Act, type Deps, note } from '../command.ts';
+import { type Act, type Deps, jsonOption, note } from '../command.ts';
 import { cellText, duration, print, printJson, say, style, table } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 import { checkHealth } from './health.ts';
@@ -24,7 +23,7 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
     .description('show how complete and how fresh each stream is, and what is missing')
     .option('--wide', 'also show times, lags, ages, deletion checks and last runs')
     .option('--check', 'exit 0 if the warehouse answers and a worker of this machine is alive, else 1')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .addHelpText(
       'after',
       note(
@@ -62,7 +61,7 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
             problems,
             streams,
           });
-          return exitCodes.ok;
+          return;
         }
         for (const { account, error } of refused) say(`! ${account}: ${error.message}. ${error.remedy}`);
         const ofDemo = isOne && accounts[0] && isDemo(accounts[0]);
@@ -90,7 +89,6 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
               ? `workers of ${those.length} accounts run ${where}`
               : `worker ${those[0]!.id} runs ${where}`,
           );
-        return exitCodes.ok;
       }),
     );
 }
@@ -202,7 +200,7 @@ function show(
   for (const one of streams) {
     const { source, stream: name, gaps, audit_confidence } = one;
     const stream = nameOf(one);
-    // One with a reason is a problem.
+    // A gap with a reason is listed as a problem.
     for (const gap of gaps.filter(({ reason }) => reason === null))
       say(`${stream}: gap in the ${gap.list} list from ${String(gap.from)} to ${String(gap.to)}`);
     for (const found of audit_confidence) say(`${stream}: ${auditSentence({ source, stream: name }, found)}`);
@@ -227,7 +225,7 @@ function drawnOf(one: Named): string {
 /** Few samples bound no share: of one equal record the bound is 95 %, which reads like an alarm. */
 const fewestForShare = 50;
 
-/** What audits found. Of a healthy stream with few samples only how many were equal. */
+/** The result of audits in one sentence. For a healthy stream with few samples only the number of equal records. */
 export function auditSentence(
   stream: Named,
   { field, checked, differed, unread, at_most_percent, as_of }: AuditConfidence,

@@ -8,7 +8,7 @@ import { openLog } from '../../app/open-context.ts';
 import { systemClock } from '../../clock.ts';
 import { makeLookingPool } from '../../engine/database/pool.ts';
 import { type OpenQueue, openQueues } from '../../engine/queue/queue.ts';
-import { exitCodes, UsageError } from '../../errors.ts';
+import { UsageError } from '../../errors.ts';
 import { OpenStack } from '../../open-stack.ts';
 import type { ServedAgents } from '../../ops/page/agents.ts';
 import { demandSafe, type Serving, servePage } from '../../ops/page/server.ts';
@@ -50,7 +50,6 @@ export function addWeb(program: Command, deps: Deps, act: Act): void {
         });
         say(`Web page: ${page.url} (${pageAccess(web)}). Press Ctrl-C to stop.`);
         await aborted(deps.signal);
-        return exitCodes.ok;
       }),
     );
 }

@@ -11,7 +11,7 @@ import { readStatus, type StreamStatus } from '../../status/streams.ts';
 import { liveWorkers } from '../../status/workers.ts';
 import { amount, count } from '../../words.ts';
 import { demoHasEnded, hasEnded, openChosen, servedBy } from '../choose-account.ts';
-import type { Act, Deps } from '../command.ts';
+import { type Act, type Deps, jsonOption } from '../command.ts';
 import { type Cell, cellText, duration, print, printJson, say, table } from '../output/terminal.ts';
 import { scheduleOf } from '../work/schedule.ts';
 
@@ -40,7 +40,7 @@ export function addWhy(program: Command, deps: Deps, act: Act): void {
     .summary('explain the state of one ticket')
     .description('history of a ticket in the mirror: runs, changes, credits, pending work, and why it is not fresher')
     .argument('<ticket>', 'id or number of the ticket')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (name: string, options: { json?: boolean }) => {
         await using opened = await openChosen(deps);
@@ -48,7 +48,6 @@ export function addWhy(program: Command, deps: Deps, act: Act): void {
         const found = await whyOf(warehouse.pg, config, name);
         if (options.json) printJson(found);
         else show(found, config.account);
-        return exitCodes.ok;
       }),
     );
 }

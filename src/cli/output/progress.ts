@@ -15,10 +15,11 @@ import { duration, keepBelow, say, style } from './terminal.ts';
 
 /** Interval of progress lines without a terminal. */
 const quietMs = 10_000;
-/** Interval between two counts of pending records. */
+/** Between two counts of pending records: at least so long, and so many times as long as the last one took. */
 const countMs = 2000;
+const countShare = 50;
 
-/** Declared only by streams whose records are fetched by id. */
+/** Only streams whose records are fetched by id declare `pending`. */
 const pendingOf = (name: string) => declared.find(stream => stream.name === name)?.pending;
 
 export interface Progress {
@@ -57,15 +58,17 @@ export function showProgress(
     else tell(line);
   }
 
-  const counted = new Map<string, { waiting: number; atMs: number }>();
-  /** Pending records, cached for `countMs`: counting a hundred thousand is slow. */
+  const counted = new Map<string, { waiting: number; untilMs: number }>();
+  /** Pending records. The last count is kept: to count a hundred thousand is slow. */
   async function countedLeft({ stream, account_id, expected }: StreamProgress): Promise<number> {
     const pending = pendingOf(stream);
     if (pending === undefined || expected !== null) return 0;
     const last = counted.get(stream);
-    if (last && clock.monotonic() - last.atMs <= countMs) return last.waiting;
+    const fromMs = clock.monotonic();
+    if (last && fromMs <= last.untilMs) return last.waiting;
     const waiting = await pending.countLeft(db, { account: account_id, run });
-    counted.set(stream, { waiting, atMs: clock.monotonic() });
+    const tookMs = clock.monotonic() - fromMs;
+    counted.set(stream, { waiting, untilMs: fromMs + tookMs + Math.max(countMs, countShare * tookMs) });
     return waiting;
   }
 
@@ -154,7 +157,7 @@ function openScreen() {
 const colours = { done: 'green', wrong: 'yellow', busy: 'cyan', quiet: 'dim' } as const;
 const paint = (tone: Tone, text: string) => (text === '' ? '' : style(colours[tone], text, process.stderr));
 
-/** As a full sync takes them. */
+/** Streams in the order of a full sync. */
 export const inOrder = (streams: readonly StreamProgress[]) =>
   streams.toSorted((a, b) => streamNames.indexOf(a.stream) - streamNames.indexOf(b.stream));
 
@@ -256,7 +259,7 @@ export function standing(
   const isMoving = used > 0 || elapsedMs <= settledMs;
   const workMs = left === undefined || !(isMoving || isWaiting) ? undefined : timeLeftMs(left, used, elapsedMs, limits);
   const leastMs = isWaiting ? wait.ms : 0;
-  // In the order of what matters: a narrow line loses its end.
+  // The most important words come first, because a narrow line loses its end.
   const words = [
     read,
     ...(isWaiting ? [waitText(wait)] : []),
@@ -273,7 +276,7 @@ const shortestWaitMs = 3000;
 /** `waiting for credits, resumes in 31 s`, `retrying (connection refused), try 4, next in 12 s` */
 export const waitText = ({ why, ends, ms }: Wait): string => `${why}, ${ends} ${duration(ms)}`;
 
-/** After this time the rate is measured. A stream that has used no credit by then has none, and no time left is told. */
+/** The rate is measured after this time. A stream without used credits by then has no rate and no remaining time. */
 const settledMs = 2000;
 
 /** Remaining credits: extrapolated from the use so far; before 2 % are done, taken from the forecast. */

@@ -34,6 +34,15 @@ export function say(line = ''): void {
   else below(lines);
 }
 
+/** For progress: says a line unless it was the last one. */
+export function sayOnce(): (line: string) => void {
+  let last = '';
+  return line => {
+    if (line !== last) say(line);
+    last = line;
+  };
+}
+
 let below: ((above: readonly string[]) => void) | undefined;
 
 /** Progress lines stay at the bottom of the terminal: `write` prints other lines above them. Undefined: they are gone. */
@@ -72,6 +81,17 @@ export function printJson(value: unknown): void {
   print(JSON.stringify(value, null, 2));
 }
 
+/** Prints a list: one JSON document, or a table with a row for each. `none` is said of an empty one. */
+export function printList<T>(
+  all: readonly T[],
+  { json = false }: { json?: boolean },
+  { columns, row, none }: { columns: readonly string[]; row: (one: T) => readonly Cell[]; none?: string },
+): void {
+  if (json) printJson(all);
+  else if (all.length > 0 || none === undefined) print(table(columns, all.map(row)));
+  if (all.length === 0 && none !== undefined) say(none);
+}
+
 /** Asks a question at the terminal. Undefined without a terminal. `hidden`: the answer is not shown. */
 export async function askToType(
   question: string,
@@ -107,7 +127,7 @@ export function style(format: Parameters<typeof styleText>[0], text: string, str
 
 export type Cell = string | number | boolean | bigint | Date | null | undefined | object;
 
-/** What a table may take. A terminal wraps longer lines, and keeps only the last rows. */
+/** The space for a table. A terminal wraps longer lines, and keeps only the last rows. */
 export interface Room {
   readonly columns: number;
   readonly rows: number;
@@ -119,11 +139,14 @@ const roomOf = (stream: NodeJS.WriteStream): Room =>
   stream.isTTY ? { columns: stream.columns || 80, rows: mostRows } : { columns: Infinity, rows: Infinity };
 
 const mostRows = 200;
-/** No column of text gets narrower for others. */
+/** Least width of a column of text when columns are narrowed. */
 const leastColumn = 8;
 const between = 2;
 
-/** Formats a table: numbers right-aligned, times in UTC, null as an empty cell. Below it stands what found no room. */
+/**
+ * Formats a table: numbers right-aligned, times in UTC, null as an empty cell. The last line names rows and columns
+ * that do not fit.
+ */
 export function table(
   columns: readonly string[],
   rows: readonly (readonly Cell[])[],
@@ -175,7 +198,7 @@ function leftOut(rows: number, columns: readonly string[], room: number): string
   return wrapped(text, Math.min(room, 80) - 1);
 }
 
-/** Breaks a text into lines of at most so many columns. A longer word has a line of its own. */
+/** Breaks a text into lines no wider than `columns`. A longer word has a line of its own. */
 export function wrapped(text: string, columns: number): string[] {
   const lines = [''];
   // A command in backticks is copied in one piece.
@@ -187,7 +210,7 @@ export function wrapped(text: string, columns: number): string[] {
   return lines;
 }
 
-/** A text in at most so many columns. */
+/** Cuts a text to `columns`. */
 function cut(text: string, columns: number): string {
   if (width(text) <= columns) return text;
   let kept = '';
@@ -252,7 +275,7 @@ export function duration(ms: number): string {
   return `${Math.round(seconds / 86_400)} d`;
 }
 
-/** A second signal ends the process at once, and progress has hidden the cursor. */
+/** Shows the cursor, which progress has hidden, because a second signal ends the process immediately. */
 export function showCursor(): void {
   if (process.stderr.isTTY) process.stderr.write(cursor.show);
 }

@@ -1,4 +1,4 @@
-/** The log of a process that works until it is told to end: lines for people at a terminal, JSON elsewhere, and never both. */
+/** The log of a process that runs until it is stopped: lines for people at a terminal, else JSON. */
 import type { Logger } from 'pino';
 import { openLog, type Tell } from '../../app/open-context.ts';
 import { say, style } from './terminal.ts';
@@ -10,7 +10,7 @@ export const isTerminal = (): boolean => process.stderr.isTTY === true;
 
 export const openVoice = (config: { logLevel: string }): Logger => openLog(config, isTerminal() ? tell : undefined);
 
-/** Of the details a person needs the stream and the reason, unless the text names them. */
+/** Adds the stream and the reason to the text, unless the text has them. */
 const tell: Tell = (level, text, { at, reason, stream }) => {
   const when = at instanceof Date ? `${at.toISOString().slice(0, 19)}Z ` : '';
   const mark = level < warn ? '' : `${style(level < error ? 'yellow' : 'red', '!', process.stderr)} `;

@@ -11,7 +11,7 @@ import {
   type Held,
   rowsOf,
 } from '../../engine/runs/accounts/remove-account.ts';
-import { exitCodes, UsageError } from '../../errors.ts';
+import { UsageError } from '../../errors.ts';
 import { lakePackage } from '../../lake/package.ts';
 import { readLake } from '../../lake/state.ts';
 import { oldDemo } from '../../ops/old-demo.ts';
@@ -19,7 +19,7 @@ import { accountNames } from '../../status/accounts.ts';
 import { liveWorkers } from '../../status/workers.ts';
 import { count } from '../../words.ts';
 import { servedOf } from '../choose-account.ts';
-import { type Act, type Deps, note } from '../command.ts';
+import { type Act, type Deps, jsonOption, note } from '../command.ts';
 import { operator } from '../operator.ts';
 import { askToType, print, printJson, say, table } from '../output/terminal.ts';
 import { tablesOf } from '../warehouse.ts';
@@ -40,7 +40,7 @@ export function addAccount(program: Command, deps: Deps, act: Act): void {
   account
     .command('list')
     .description('show each account: its sources, its workers, and whether it has settings here')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(act((asked: Asked) => list(deps, asked)));
   account
     .command('remove')
@@ -69,7 +69,7 @@ export function addAccount(program: Command, deps: Deps, act: Act): void {
     .action(act((name: string, { to, yes = false }: Asked) => moveAccount(deps, { account: name, to: to!, yes })));
 }
 
-async function list(deps: Deps, { json = false }: Asked): Promise<number> {
+async function list(deps: Deps, { json = false }: Asked): Promise<void> {
   const { fleet } = deps.asked();
   await using warehouse = await tablesOf(fleet, deps.signal);
   const { pg } = warehouse;
@@ -103,10 +103,9 @@ async function list(deps: Deps, { json = false }: Asked): Promise<number> {
     );
   const demo = isDemo(fleet) ? undefined : await oldDemo(pg);
   if (demo !== undefined) say(`${demo.says} ${demo.remedy}`);
-  return exitCodes.ok;
 }
 
-async function remove(deps: Deps, account: string, { yes = false }: Asked): Promise<number> {
+async function remove(deps: Deps, account: string, { yes = false }: Asked): Promise<void> {
   const { fleet } = deps.asked();
   await using warehouse = await tablesOf(fleet, deps.signal);
   const { pg } = warehouse;
@@ -119,7 +118,7 @@ async function remove(deps: Deps, account: string, { yes = false }: Asked): Prom
     );
   }
   const lake = await readLake(pg);
-  // Before anything goes: the lake loses it in an export.
+  // Checked before any removal, because the lake needs its package for the export that removes the account.
   if (lake !== undefined) await lakePackage();
   print(
     table(
@@ -141,7 +140,6 @@ async function remove(deps: Deps, account: string, { yes = false }: Asked): Prom
   const isSet = servedOf(fleet).some(({ config, sources }) => config.account === account && sources.size > 0);
   if (isSet)
     say('It still has settings here: the next `start` or `sync` reads it anew. Take them out if it is to stay away.');
-  return exitCodes.ok;
 }
 
 async function confirm(account: string, held: readonly Held[], signal: AbortSignal): Promise<void> {

@@ -1,6 +1,6 @@
 /** `completion`: prints a script that completes commands and options in a shell. */
 import type { Command } from 'commander';
-import { exitCodes, UsageError } from '../../errors.ts';
+import { UsageError } from '../../errors.ts';
 import { type Act, type Deps, note } from '../command.ts';
 import { print } from '../output/terminal.ts';
 
@@ -25,7 +25,6 @@ export function addCompletion(program: Command, _deps: Deps, act: Act): void {
             `Choose from: ${Object.keys(shells).join(', ')}.`,
           );
         print(write(program));
-        return exitCodes.ok;
       }),
     );
 }
@@ -44,7 +43,7 @@ const placesIn = (command: Command, path: readonly string[] = []): Place[] => [
 const optionsOf = (command: Command) =>
   command.options.flatMap(({ long, description }) => (long ? [{ long, description }] : []));
 
-/** What may follow at a place: commands and options. */
+/** Words that may follow a command: its subcommands and options. */
 const wordsOf = (command: Command): string =>
   [...command.commands.map(one => one.name()), ...optionsOf(command).map(({ long }) => long)].join(' ');
 

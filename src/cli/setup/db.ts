@@ -12,9 +12,9 @@ import { restore } from '../../engine/database/backup/restore.ts';
 import { programEnvironment } from '../../engine/database/session/connection-url.ts';
 import { exitCodes, ShelfdeskError, UsageError } from '../../errors.ts';
 import { amount, count } from '../../words.ts';
-import type { Act, Deps } from '../command.ts';
+import { type Act, type Deps, jsonOption } from '../command.ts';
 import { print, printJson, rewriteLine, say } from '../output/terminal.ts';
-import { requireTables, warehouseOf } from '../warehouse.ts';
+import { tablesOf, warehouseOf } from '../warehouse.ts';
 
 /** Interval of progress lines without a terminal. */
 const quietMs = 10_000;
@@ -24,8 +24,8 @@ export function addDb(program: Command, deps: Deps, act: Act): void {
     .command('db')
     .summary('run, back up and restore the database')
     .description('start the embedded PostgreSQL, print its URL and stay until Ctrl-C')
-    .option('--json', 'print one JSON document on stdout')
-    .action(act(async (options: { json?: boolean }) => await serve(deps, options.json === true)));
+    .option(...jsonOption)
+    .action(act((options: { json?: boolean }) => serve(deps, options.json === true)));
 
   db.command('backup')
     .argument('<file>', 'file to make: gzip, readable by you alone')
@@ -33,8 +33,7 @@ export function addDb(program: Command, deps: Deps, act: Act): void {
     .option('--force', 'replace the file if it is there')
     .action(
       act(async (file: string, { force = false }: { force?: boolean }) => {
-        await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
-        await requireTables(warehouse.pg);
+        await using warehouse = await tablesOf(deps.asked().fleet, deps.signal);
         await requireRows(warehouse);
         const search = (await readSearch(warehouse.pg)).some(({ state }) => state === 'on');
         const made = { shelfdesk: program.version() ?? '', madeAt: new Date(systemClock.now()).toISOString(), search };
@@ -47,7 +46,6 @@ export function addDb(program: Command, deps: Deps, act: Act): void {
         const lake = await warehouse.pg.query<{ path: string }>('select path from sync.lake');
         print(`${file}: ${count(done.rows, 'row')} of ${count(done.tables, 'table')}, ${megabytes(done.bytes)}`);
         for (const { path } of lake.rows) say(`Not in it: the files of the lake in ${path}. Copy them too.`);
-        return exitCodes.ok;
       }),
     );
 
@@ -70,7 +68,6 @@ export function addDb(program: Command, deps: Deps, act: Act): void {
             `This server has no login ${done.missingReaders.join(', ')}. Let them in anew: docs/how-to/let-readers-in.md`,
           );
         say('Wait a minute before you start a worker: a backup does not know which credits were spent since.');
-        return exitCodes.ok;
       }),
     );
 
@@ -108,7 +105,7 @@ const empty = ({ folder }: Warehouse, what: string) =>
       : 'DATABASE_URL is not set, so this is the embedded one of this folder. Set it, or run in the folder of the warehouse.',
   );
 
-async function serve(deps: Deps, json: boolean): Promise<number> {
+async function serve(deps: Deps, json: boolean): Promise<void> {
   const { fleet } = deps.asked();
   if (fleet.databaseUrl !== undefined) {
     throw new UsageError(
@@ -121,7 +118,6 @@ async function serve(deps: Deps, json: boolean): Promise<number> {
   else print(warehouse.url);
   say('Press Ctrl-C to stop.');
   await new Promise(ended => deps.signal.addEventListener('abort', ended, { once: true }));
-  return exitCodes.ok;
 }
 
 /** At a terminal one line that changes, elsewhere a line every ten seconds. */

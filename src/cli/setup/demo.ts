@@ -81,7 +81,10 @@ export function addDemo(program: Command, deps: Deps, act: Act): void {
     .action(
       act(async ({ stay = false, remove = false }: { stay?: boolean; remove?: boolean }) => {
         const before = await findDemo(process.cwd());
-        if (remove) return removeIt(before);
+        if (remove) {
+          await removeIt(before);
+          return;
+        }
         if (before?.running)
           throw new UsageError(
             `a demo runs here already, as process ${before.running.pid}`,
@@ -132,14 +135,13 @@ export function addDemo(program: Command, deps: Deps, act: Act): void {
     );
 }
 
-async function removeIt(demo: Demo | undefined): Promise<number> {
+async function removeIt(demo: Demo | undefined): Promise<void> {
   if (demo === undefined) {
     say('There is no demo in this folder.');
-    return exitCodes.ok;
+    return;
   }
   await removeDemo(demo);
   say(`Removed the demo, and ${demo.folder} with it.`);
-  return exitCodes.ok;
 }
 
 /** The settings by which other commands reach the sandbox while the demo runs. */

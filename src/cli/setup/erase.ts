@@ -7,7 +7,7 @@ import type { Named } from '../../privacy/erase.ts';
 import { eraseCustomer, wouldErase } from '../../privacy/erasures.ts';
 import { streams } from '../../sources/index.ts';
 import { openChosen } from '../choose-account.ts';
-import { type Act, type Deps, note } from '../command.ts';
+import { type Act, type Deps, jsonOption, note } from '../command.ts';
 import { tellLakeLeft } from '../lake-left.ts';
 import { operator } from '../operator.ts';
 import { askToType, print, printJson, say, table } from '../output/terminal.ts';
@@ -32,13 +32,12 @@ export function addErase(program: Command, deps: Deps, act: Act): void {
     .option('--dry-run', 'show what would be erased and who else is affected, then roll back; workers wait meanwhile')
     .option('--with-shared', 'also erase the other customers that share a contact value, even if many')
     .option('--yes', 'skip the confirmation')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async ({ customer, contact, dryRun = false, withShared = false, yes = false, json }: Options) => {
         const whom = whomOf(customer, contact);
         await using opened = await openChosen(deps);
-        const { warehouse } = opened;
-        const { account } = opened.config;
+        const { account, db } = opened;
         if (!dryRun && !yes)
           await confirm(
             account,
@@ -47,10 +46,10 @@ export function addErase(program: Command, deps: Deps, act: Act): void {
             deps.signal,
           );
         const now = new Date(systemClock.now());
-        if (!dryRun) await forgetJobs(opened.config, warehouse, account);
+        if (!dryRun) await forgetJobs(opened.config, opened.warehouse, account);
         const { customers, rows } = dryRun
-          ? await wouldErase(warehouse.pg, account, whom, now, streams)
-          : await eraseCustomer(warehouse.pg, { account, ...whom, who: operator(), withShared, streams }, now);
+          ? await wouldErase(db, account, whom, now, streams)
+          : await eraseCustomer(db, { account, ...whom, who: operator(), withShared, streams }, now);
         if (json) printJson({ account, erased: !dryRun, customers, rows });
         else print(table([dryRun ? 'would be erased' : 'erased', 'rows'], Object.entries(rows)));
         const others = customers.filter(id => id !== customer);
@@ -61,7 +60,7 @@ export function addErase(program: Command, deps: Deps, act: Act): void {
         const code = dryRun
           ? exitCodes.ok
           : await tellLakeLeft(
-              warehouse.pg,
+              db,
               'The files of the lake have the data until its next export. `npx shelfdesk lake export` takes it out now.',
             );
         say(

@@ -10,7 +10,7 @@ import { readText } from '../../app/files/read-text.ts';
 import { completeAddress } from '../../app/setting-types.ts';
 import { settings } from '../../app/settings.ts';
 import { command } from '../../engine/runs/pauses.ts';
-import { exitCodes, ShelfdeskError, UsageError } from '../../errors.ts';
+import { ShelfdeskError, UsageError } from '../../errors.ts';
 import { OpenStack } from '../../open-stack.ts';
 import { sources } from '../../sources/index.ts';
 import type { Source } from '../../sources/source.ts';
@@ -44,7 +44,6 @@ export function addInit(program: Command, deps: Deps, act: Act): void {
         print(
           `Wrote ${Object.keys(values).join(' and ')} to ${path}.\nNext: ${command('default', 'plan')}, then \`npx shelfdesk start\`.`,
         );
-        return exitCodes.ok;
       }),
     );
 }

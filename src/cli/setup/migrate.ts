@@ -2,8 +2,7 @@
 import type { Command } from 'commander';
 import { leftOut, migrateWarehouse } from '../../app/migrate.ts';
 import { openQueues } from '../../engine/queue/queue.ts';
-import { exitCodes } from '../../errors.ts';
-import type { Act, Deps } from '../command.ts';
+import { type Act, type Deps, jsonOption } from '../command.ts';
 import { print, printJson, say } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 
@@ -12,7 +11,7 @@ export function addMigrate(program: Command, deps: Deps, act: Act): void {
     .command('migrate')
     .summary('create or update the tables')
     .description('create or update the tables; start, sync and backfill do this automatically')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (options: { json?: boolean }) => {
         const { fleet } = deps.asked();
@@ -25,7 +24,6 @@ export function addMigrate(program: Command, deps: Deps, act: Act): void {
         if (migrated.busy) say(leftOut(migrated));
         if (options.json) printJson({ applied });
         else print(applied.length > 0 ? applied.map(name => `applied ${name}`).join('\n') : 'nothing to do');
-        return exitCodes.ok;
       }),
     );
 }

@@ -7,7 +7,7 @@ import { systemClock } from '../../clock.ts';
 import { parseJson } from '../../engine/exact-json.ts';
 import { addressesOf } from '../../engine/runs/accounts/accounts.ts';
 import { type Known, knownRecords, moveSource } from '../../engine/runs/accounts/move-account.ts';
-import { exitCodes, Gone, ShelfdeskError, UsageError } from '../../errors.ts';
+import { Gone, ShelfdeskError, UsageError } from '../../errors.ts';
 import { sources } from '../../sources/index.ts';
 import type { Source } from '../../sources/source.ts';
 import { accountNames } from '../../status/accounts.ts';
@@ -23,11 +23,11 @@ const most = 3;
 interface Move {
   readonly account: string;
   readonly to: string;
-  /** Without a question, also where the comparison fails. */
+  /** Moves without a question, and even if the comparison fails. */
   readonly yes: boolean;
 }
 
-export async function moveAccount(deps: Deps, { account, to, yes }: Move): Promise<number> {
+export async function moveAccount(deps: Deps, { account, to, yes }: Move): Promise<void> {
   const { fleet } = deps.asked();
   await using warehouse = await tablesOf(fleet, deps.signal);
   const bound = await addressesOf(warehouse.pg, account);
@@ -43,7 +43,7 @@ export async function moveAccount(deps: Deps, { account, to, yes }: Move): Promi
   const former = bound.get(source.name)!;
   if (former.href === address.href) {
     say(`Account '${account}' is bound to ${address.href} already.`);
-    return exitCodes.ok;
+    return;
   }
   const config = fleet.accounts.some(one => one.account === account) ? chooseAccount(fleet, account) : undefined;
   const found = await compare(source, address, { account, config, warehouse, signal: deps.signal });
@@ -59,10 +59,9 @@ export async function moveAccount(deps: Deps, { account, to, yes }: Move): Promi
   say(`Moved account '${account}' from ${former.host} to ${address.host}.`);
   if (config === undefined || configuredSources(config).get(source.name)?.baseUrl.href !== address.href)
     say(`Now set ${source.address}=${address.href} in its settings.`);
-  return exitCodes.ok;
 }
 
-/** Of the bound sources the one whose setting takes such an address. Throws UsageError if there is none. */
+/** The bound source whose setting accepts this address. Throws UsageError if there is none. */
 function sourceAt(to: string, bound: ReadonlyMap<string, URL>): { source: Source; address: URL } {
   let wrong: string | undefined;
   for (const source of sources.filter(({ name }) => bound.has(name)) as Source[]) {
@@ -128,7 +127,7 @@ async function compare(
   };
 }
 
-/** The moment of creation never changes. Where there is none, most of what was stored must be there. */
+/** Compares the creation time, which never changes. Without one, most stored fields must be equal. */
 function isSame({ payload }: Known, text: string): boolean {
   const now = parseJson(text) as Record<string, unknown>;
   if (typeof payload.created_at === 'string') return payload.created_at === now.created_at;

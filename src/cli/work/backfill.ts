@@ -10,7 +10,7 @@ import type { Range } from '../../engine/runs/runs.ts';
 import { UsageError } from '../../errors.ts';
 import { streamNames } from '../../sources/index.ts';
 import { listStreams, parsePast, parseTime } from '../arguments.ts';
-import { type Act, type Deps, note } from '../command.ts';
+import { type Act, type Deps, jsonOption, note } from '../command.ts';
 import { say } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 import { chooseStreams, followRun, liftQuotaDeferral, type RunResult, report, skipPaused } from './follow.ts';
@@ -46,7 +46,7 @@ export function addBackfill(program: Command, deps: Deps, act: Act): void {
       '--again',
       'also re-read synced ranges; messages and volumes only if named: 2 credits per ticket, 1 per volume',
     )
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (names: string[], options: Options) => {
         const { since = null, until = null, again = false } = options;

@@ -8,7 +8,7 @@ import type { Config } from '../../app/config.ts';
 import { configuredSources, requireSource, type Warehouse } from '../../app/context.ts';
 import type { Context } from '../../engine/context.ts';
 import { nameOfKey, type StreamKey } from '../../engine/database/stream-key.ts';
-import { openWays } from '../../engine/http/proxies.ts';
+import { openWays } from '../../engine/http/ways.ts';
 import { untilBack } from '../../engine/outage.ts';
 import type { Job } from '../../engine/queue/job.ts';
 import { keepReconciling, reconcile } from '../../engine/queue/reconcile.ts';
@@ -217,8 +217,9 @@ export async function followRun(
 const webhooksMs = 30_000;
 
 /**
- * One attempt at what is due, unless another worker lives, whose settings count. What a webhook does not take in time is
- * left to the next worker. A command of the settings is awaited. An error does not change the result of the run.
+ * Sends the hand-offs that are due, once. A live worker sends them itself, with its own settings. The wait for a webhook
+ * has a limit, and the next worker sends the rest. The wait for HANDOFF_COMMAND has none. An error does not change the
+ * result of the run.
  */
 async function handOff(config: Config, { pg, account, clock, log, signal }: Context, worker: number): Promise<void> {
   if (config.handOff === undefined || signal.aborted) return;

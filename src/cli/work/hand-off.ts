@@ -1,21 +1,21 @@
-/** `hand-off list | send | test`: what was told of complete loads, and to whom. */
+/** `hand-off list | send | test`: the messages about complete loads, and their deliveries. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { openAccount } from '../../app/account.ts';
 import type { Config, HandOffConfig } from '../../app/config.ts';
 import { systemClock } from '../../clock.ts';
-import { openWays } from '../../engine/http/proxies.ts';
+import { openWays } from '../../engine/http/ways.ts';
 import { command } from '../../engine/runs/pauses.ts';
 import { exitCodes, ShelfdeskError, UsageError } from '../../errors.ts';
 import { type HandOff, listHandOffs, noteTaken, readHandOff } from '../../ops/hand-offs/deliveries.ts';
 import { deliver, type Deps as SendDeps, sendAll, type Way, waysOf } from '../../ops/hand-offs/send-hand-offs.ts';
 import { openChosen } from '../choose-account.ts';
-import { type Act, type Deps, note } from '../command.ts';
-import { cellText, print, printJson, say, table } from '../output/terminal.ts';
+import { type Act, type Deps, jsonOption, note } from '../command.ts';
+import { printList } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 
 const shownRows = 20;
 
-/** What became of a message in one way of delivery. */
+/** The result of sending over one channel. */
 interface Outcome {
   readonly channel: string;
   readonly sent: number;
@@ -32,16 +32,15 @@ export function addHandOff(program: Command, deps: Deps, act: Act): void {
     .command('list')
     .description('list the last hand-offs, newest first, with their deliveries, or why a run has none')
     .option('--all', 'all that are kept: 35 days')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (options: { all?: boolean; json?: boolean }) => {
         await using opened = await openChosen(deps);
-        const { config, warehouse } = opened;
-        const found = await listHandOffs(warehouse.pg, config.account, options.all ? null : shownRows);
-        if (options.json) printJson(found);
-        else print(list(found));
-        if (found.length === 0) say('No hand-offs.');
-        return exitCodes.ok;
+        printList(await listHandOffs(opened.db, opened.account, options.all ? null : shownRows), options, {
+          none: 'No hand-offs.',
+          columns: ['run', 'kind', 'ended', 'complete through', 'deliveries', 'withheld'],
+          row: one => [one.run, one.kind, one.ended, one.completeThrough, deliveriesOf(one), one.withheld],
+        });
       }),
     );
   handOff
@@ -49,11 +48,11 @@ export function addHandOff(program: Command, deps: Deps, act: Act): void {
     .description('send what was not taken yet, in order; or the hand-off of one run again')
     .addHelpText('after', note('A hand-off that is sent again has the same id, so that its receiver can drop it.'))
     .argument('[run]', 'number of a run in `hand-off list`', number)
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (run: number | undefined, options: { json?: boolean }) => {
         const config = withHandOff(deps.config());
-        const outcomes = await onWays(config, deps, async (given, ways) => {
+        return report(options, config, deps, async (given, ways) => {
           if (run === undefined) return each(ways, way => sendAll(given, way, true));
           const message = await readHandOff(given.pg, config.account, run);
           if (message === undefined)
@@ -68,29 +67,27 @@ export function addHandOff(program: Command, deps: Deps, act: Act): void {
             return sentOnce(why);
           });
         });
-        return report(outcomes, options);
       }),
     );
   handOff
     .command('test')
     .description('send a message of the type hand_off.test, to see whether the receiver takes it')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (options: { json?: boolean }) => {
         const config = withHandOff(deps.config());
-        const outcomes = await onWays(config, deps, (given, ways) => {
+        return report(options, config, deps, (given, ways) => {
           const now = given.clock.now();
           const id = `handoff_test_${now}`;
           const body = { type: 'hand_off.test', id, timestamp: new Date(now).toISOString() };
           const message = { id, body: JSON.stringify({ ...body, data: { account: config.account } }) };
           return each(ways, async way => sentOnce(await deliver(given, way, message)));
         });
-        return report(outcomes, options);
       }),
     );
 }
 
-/** Throws UsageError if nobody is told. */
+/** Throws UsageError if no receiver is configured. */
 function withHandOff(config: Config): Config & { handOff: HandOffConfig } {
   const { handOff } = config;
   if (handOff?.webhook !== undefined || handOff?.command !== undefined) return { ...config, handOff };
@@ -100,18 +97,27 @@ function withHandOff(config: Config): Config & { handOff: HandOffConfig } {
   );
 }
 
-/** Sends as a process of sync.workers, so that no worker sends the same at the same time. */
-async function onWays(
+/**
+ * Sends, and prints the results. The command has a row in sync.workers, so that no worker sends the same message
+ * concurrently.
+ */
+async function report(
+  options: { json?: boolean },
   config: Config,
   deps: Deps,
   send: (given: SendDeps, ways: readonly Way[]) => Promise<Outcome[]>,
-): Promise<Outcome[]> {
+): Promise<number> {
   await using warehouse = await warehouseOf(config, deps.signal);
   await using account = await openAccount(config, warehouse, { signal: deps.signal, works: false, binds: false });
   const { pg, log } = account.ctx;
   await using connections = openWays(config.proxies);
   const given = { pg, log, clock: systemClock, ways: connections, signal: deps.signal };
-  return await send(given, waysOf({ ...config, worker: account.presence.id }));
+  const outcomes = await send(given, waysOf({ ...config, worker: account.presence.id }));
+  printList(outcomes, options, {
+    columns: ['channel', 'sent', 'error'],
+    row: ({ channel, sent, error }) => [channel, sent, error],
+  });
+  return outcomes.some(({ error }) => error !== null) ? exitCodes.failed : exitCodes.ok;
 }
 
 const sentOnce = (why: string | undefined) => (why === undefined ? { sent: 1 } : { sent: 0, why });
@@ -124,34 +130,10 @@ const each = (ways: readonly Way[], send: (way: Way) => Promise<{ sent: number; 
     }),
   );
 
-function report(outcomes: readonly Outcome[], { json = false }): number {
-  if (json) printJson(outcomes);
-  else
-    print(
-      table(
-        ['channel', 'sent', 'error'],
-        outcomes.map(({ channel, sent, error }) => [channel, sent, error]),
-      ),
-    );
-  return outcomes.some(({ error }) => error !== null) ? exitCodes.failed : exitCodes.ok;
-}
-
-function list(found: readonly HandOff[]): string {
-  const columns = ['run', 'kind', 'ended', 'complete through', 'deliveries', 'withheld'];
-  return table(
-    columns,
-    found.map(one => [
-      one.run,
-      one.kind,
-      cellText(one.ended),
-      cellText(one.completeThrough),
-      one.deliveries
-        .map(({ channel, delivered, error }) => `${channel}: ${delivered ? 'taken' : (error ?? 'not sent yet')}`)
-        .join('; '),
-      one.withheld,
-    ]),
-  );
-}
+const deliveriesOf = ({ deliveries }: HandOff) =>
+  deliveries
+    .map(({ channel, delivered, error }) => `${channel}: ${delivered ? 'taken' : (error ?? 'not sent yet')}`)
+    .join('; ');
 
 function number(text: string): number {
   if (/^\d{1,15}$/.test(text)) return Number(text);

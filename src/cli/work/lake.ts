@@ -25,9 +25,9 @@ import { workOnLake } from '../../lake/work.ts';
 import { OpenStack } from '../../open-stack.ts';
 import { lakeTables } from '../../sources/index.ts';
 import { count } from '../../words.ts';
-import type { Act, Deps } from '../command.ts';
+import { type Act, type Deps, jsonOption } from '../command.ts';
 import { operator } from '../operator.ts';
-import { type Cell, duration, print, printJson, say, table } from '../output/terminal.ts';
+import { type Cell, duration, print, printJson, printList, say, sayOnce, table } from '../output/terminal.ts';
 import { tablesOf } from '../warehouse.ts';
 
 const usualFolder = '.shelfdesk/lake';
@@ -49,11 +49,6 @@ export async function exportNow(
 ): Promise<Done> {
   await using stack = new OpenStack();
   const { queues, log } = stack.use(await openGround(fleet, warehouse));
-  let last = '';
-  const show = (line: string) => {
-    if (line !== last) say(line);
-    last = line;
-  };
   const { work } = stack.use(
     await workOnLake(
       {
@@ -61,7 +56,7 @@ export async function exportNow(
         ...{ tables: lakeTables, jobs: deps.lakeJobs, clock: systemClock, signal: deps.signal },
       },
       state,
-      show,
+      sayOnce(),
     ),
   );
   return await runExport(work);
@@ -74,172 +69,139 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
     .description(
       'keep a copy of the warehouse in Parquet files, for engines that spread over machines; it needs the package shelfdesk-lake (`npm install shelfdesk-lake`)',
     );
-  const open = async () => {
-    const { fleet } = deps.asked();
-    const warehouse = await tablesOf(fleet, deps.signal);
-    return { fleet, warehouse, [Symbol.asyncDispose]: () => warehouse[Symbol.asyncDispose]() };
-  };
-  const placeOf = ({ fleet }: Awaited<ReturnType<typeof open>>, { path }: StoredLake): LakePlace => ({
-    ...fleet.lake,
-    path,
-  });
-  const json = ['--json', 'print one JSON document on stdout'] as const;
-
   lake
     .command('on')
     .description('note changes from now on; the first export copies everything')
     .option('--to <path>', `folder, or s3://bucket/prefix (default: ${usualFolder})`)
     .option('--pii', 'with names, addresses and texts; without it only masked views are copied')
     .option('--keep-days <days>', `days for which snapshots are kept (default: ${usualDays})`, days)
-    .action(
-      act(async ({ to: asked, pii = false, keepDays = usualDays }: Asked) => {
-        await using opened = await open();
-        const { demo } = opened.fleet;
-        const to = asked ?? (demo ? join(demo.folder, 'lake') : usualFolder);
-        const { pg } = opened.warehouse;
-        const known = await readLake(pg);
-        if (known !== undefined)
-          throw new UsageError(
-            `the lake is on already, at ${known.path}`,
-            'To change it, run `npx shelfdesk lake off` first.',
-          );
-        const { isBucket, openLake, hasFiles } = await lakePackage();
-        const path = isBucket(to) ? to.replace(/\/+$/, '') : resolve(to);
-        {
-          await using engine = await openLake(opened.warehouse.url, { ...opened.fleet.lake, path }, { mode: 'none' });
-          if (await hasFiles(engine, path))
-            throw new UsageError(
-              `${path} has Parquet files already; the lake deletes files that are not its own`,
-              'Delete them, or choose another place with --to.',
-            );
-        }
-        const by = { who: operator(), now: new Date(systemClock.now()) };
-        await turnOn(opened.warehouse.url, opened.fleet.lake, { path, personal: pii, keepDays }, by);
-        say(
-          `The lake is on, at ${path}. \`npx shelfdesk lake export\` fills it; so does \`start\`, as SCHEDULE_LAKE says.`,
-        );
-        return exitCodes.ok;
-      }),
-    );
+    .action(act((asked: Asked) => on(deps, asked)));
   lake
     .command('export')
     .description('make the lake equal to the warehouse now')
-    .option(...json)
-    .action(
-      act(async (asked: Asked) => {
-        await using opened = await open();
-        const { warehouse } = opened;
-        const done = await exportNow(deps, opened, required(await readLake(warehouse.pg)));
-        if (asked.json) printJson(done);
-        else
-          say(
-            `The lake is equal to the warehouse at ${done.moment.toISOString()}: ${count(done.inserted, 'row')} written, ${done.deleted} removed or replaced, in ${duration(systemClock.now() - done.moment.getTime())}.`,
-          );
-        return exitCodes.ok;
-      }),
-    );
+    .option(...jsonOption)
+    .action(act((asked: Asked) => exportOnce(deps, asked)));
   lake
     .command('status')
     .description('say how far the lake is, and what is pending')
-    .option(...json)
-    .action(
-      act(async (asked: Asked) => {
-        await using opened = await open();
-        const status = await readLakeStatus(opened.warehouse.pg);
-        const files = status && (await readLakeFiles(opened.warehouse.pg));
-        if (asked.json) printJson(status ? { ...status, ...files } : null);
-        else if (status === undefined) say('The lake is off. `npx shelfdesk lake on` turns it on.');
-        else showStatus(status, files);
-        return exitCodes.ok;
-      }),
-    );
+    .option(...jsonOption)
+    .action(act((asked: Asked) => status(deps, asked)));
   lake
     .command('verify')
     .description('compare every row of the lake with the warehouse')
-    .option(...json)
-    .action(
-      act(async (asked: Asked) => {
-        await using opened = await open();
-        const { url, pg } = opened.warehouse;
-        const state = required(await readLake(pg));
-        const { openLake, compareLake } = await lakePackage();
-        await using engine = await openLake(url, placeOf(opened, state), { signal: deps.signal, mode: 'read' });
-        const found = await alone(url, client => compareLake(engine, client, exportedTables(lakeTables, state)));
-        if (asked.json) printJson(found);
-        else if (found.length === 0) say('Every row of the lake is equal to the warehouse.');
-        else
-          print(
-            table(
-              ['table', 'only in the warehouse', 'only in the lake'],
-              found.map(one => [one.table, one.missing, one.extra]),
-            ),
-          );
-        return found.length === 0 ? exitCodes.ok : exitCodes.differs;
-      }),
-    );
+    .option(...jsonOption)
+    .action(act((asked: Asked) => verify(deps, asked)));
   lake
     .command('sql')
     .description('run an SQL query of DuckDB on the lake')
     .argument('<query>', 'for example: "select * from analytics.completeness"')
-    .option(...json)
-    .action(
-      act(async (query: string, asked: Asked) => {
-        await using opened = await open();
-        const state = required(await readLake(opened.warehouse.pg));
-        const { openForQuestions, askOnce } = await lakePackage();
-        await using engine = await openForQuestions(opened.warehouse.url, placeOf(opened, state), deps.signal);
-        await engine.run('use lake');
-        const rows = await askOnce<Record<string, Cell>>(engine, query);
-        if (asked.json) printJson(rows);
-        else
-          print(
-            table(
-              Object.keys(rows[0] ?? { '': null }),
-              rows.map(row => Object.values(row)),
-            ),
-          );
-        return exitCodes.ok;
-      }),
-    );
+    .option(...jsonOption)
+    .action(act((query: string, asked: Asked) => sql(deps, query, asked)));
   lake
     .command('files')
     .description('list the files of a snapshot, for engines that know Parquet and no DuckLake')
     .argument('[table...]', 'such as safe.tickets; without it all tables')
     .option('--snapshot <number>', 'another snapshot than the newest one', snapshotNumber)
-    .option(...json)
-    .action(
-      act(async (tables: string[], { snapshot, json: asJson }: Asked) => {
-        await using opened = await open();
-        const { pg } = opened.warehouse;
-        required(await readLake(pg));
-        const found = await listFiles(pg, { snapshot, tables });
-        if (asJson) printJson(found);
-        else
-          print(
-            table(
-              ['table', 'rows', 'deleted', 'file', 'deleted rows'],
-              found.tables.flatMap(one =>
-                one.files.map(file => [one.table, file.rows, file.deleted, file.path, file.deletes]),
-              ),
-            ),
-          );
-        return exitCodes.ok;
-      }),
-    );
+    .option(...jsonOption)
+    .action(act((tables: string[], asked: Asked) => files(deps, tables, asked)));
   lake
     .command('off')
     .description('note changes no longer, and forget what the files mean; the files stay')
-    .action(
-      act(async () => {
-        await using opened = await open();
-        const { pg } = opened.warehouse;
-        const { path } = required(await readLake(pg));
-        await turnOff(opened.warehouse.url);
-        say(`The lake is off. Its files are still at ${path}: delete them.`);
-        return exitCodes.ok;
-      }),
-    );
+    .action(act(() => off(deps)));
 }
+
+async function on(deps: Deps, { to: asked, pii = false, keepDays = usualDays }: Asked): Promise<void> {
+  const { fleet } = deps.asked();
+  await using warehouse = await tablesOf(fleet, deps.signal);
+  const to = asked ?? (fleet.demo ? join(fleet.demo.folder, 'lake') : usualFolder);
+  const known = await readLake(warehouse.pg);
+  if (known !== undefined)
+    throw new UsageError(
+      `the lake is on already, at ${known.path}`,
+      'To change it, run `npx shelfdesk lake off` first.',
+    );
+  const { isBucket, openLake, hasFiles } = await lakePackage();
+  const path = isBucket(to) ? to.replace(/\/+$/, '') : resolve(to);
+  {
+    await using engine = await openLake(warehouse.url, { ...fleet.lake, path }, { mode: 'none' });
+    if (await hasFiles(engine, path))
+      throw new UsageError(
+        `${path} has Parquet files already; the lake deletes files that are not its own`,
+        'Delete them, or choose another place with --to.',
+      );
+  }
+  const by = { who: operator(), now: new Date(systemClock.now()) };
+  await turnOn(warehouse.url, fleet.lake, { path, personal: pii, keepDays }, by);
+  say(`The lake is on, at ${path}. \`npx shelfdesk lake export\` fills it; so does \`start\`, as SCHEDULE_LAKE says.`);
+}
+
+async function exportOnce(deps: Deps, { json }: Asked): Promise<void> {
+  const { fleet } = deps.asked();
+  await using warehouse = await tablesOf(fleet, deps.signal);
+  const done = await exportNow(deps, { fleet, warehouse }, required(await readLake(warehouse.pg)));
+  if (json) return printJson(done);
+  say(
+    `The lake is equal to the warehouse at ${done.moment.toISOString()}: ${count(done.inserted, 'row')} written, ${done.deleted} removed or replaced, in ${duration(systemClock.now() - done.moment.getTime())}.`,
+  );
+}
+
+async function status(deps: Deps, { json }: Asked): Promise<void> {
+  await using warehouse = await tablesOf(deps.asked().fleet, deps.signal);
+  const { pg } = warehouse;
+  const status = await readLakeStatus(pg);
+  const files = status && (await readLakeFiles(pg));
+  if (json) printJson(status ? { ...status, ...files } : null);
+  else if (status === undefined) say('The lake is off. `npx shelfdesk lake on` turns it on.');
+  else showStatus(status, files);
+}
+
+async function verify(deps: Deps, asked: Asked): Promise<number> {
+  const { fleet } = deps.asked();
+  await using warehouse = await tablesOf(fleet, deps.signal);
+  const { url, pg } = warehouse;
+  const state = required(await readLake(pg));
+  const { openLake, compareLake } = await lakePackage();
+  await using engine = await openLake(url, placeOf(fleet, state), { signal: deps.signal, mode: 'read' });
+  const found = await alone(url, client => compareLake(engine, client, exportedTables(lakeTables, state)));
+  printList(found, asked, {
+    none: 'Every row of the lake is equal to the warehouse.',
+    columns: ['table', 'only in the warehouse', 'only in the lake'],
+    row: one => [one.table, one.missing, one.extra],
+  });
+  return found.length === 0 ? exitCodes.ok : exitCodes.differs;
+}
+
+async function sql(deps: Deps, query: string, asked: Asked): Promise<void> {
+  const { fleet } = deps.asked();
+  await using warehouse = await tablesOf(fleet, deps.signal);
+  const state = required(await readLake(warehouse.pg));
+  const { openForQuestions, askOnce } = await lakePackage();
+  await using engine = await openForQuestions(warehouse.url, placeOf(fleet, state), deps.signal);
+  await engine.run('use lake');
+  const rows = await askOnce<Record<string, Cell>>(engine, query);
+  printList(rows, asked, { columns: Object.keys(rows[0] ?? { '': null }), row: Object.values });
+}
+
+async function files(deps: Deps, tables: string[], { snapshot, json }: Asked): Promise<void> {
+  await using warehouse = await tablesOf(deps.asked().fleet, deps.signal);
+  required(await readLake(warehouse.pg));
+  const found = await listFiles(warehouse.pg, { snapshot, tables });
+  if (json) return printJson(found);
+  const columns = ['table', 'rows', 'deleted', 'file', 'deleted rows'];
+  const rows = found.tables.flatMap(one =>
+    one.files.map(file => [one.table, file.rows, file.deleted, file.path, file.deletes]),
+  );
+  print(table(columns, rows));
+}
+
+async function off(deps: Deps): Promise<void> {
+  await using warehouse = await tablesOf(deps.asked().fleet, deps.signal);
+  const { path } = required(await readLake(warehouse.pg));
+  await turnOff(warehouse.url);
+  say(`The lake is off. Its files are still at ${path}: delete them.`);
+}
+
+const placeOf = ({ lake }: Fleet, { path }: StoredLake): LakePlace => ({ ...lake, path });
 
 function showStatus(status: LakeStatus, files: LakeFiles | undefined): void {
   const lines = {

@@ -6,14 +6,13 @@ import { systemClock } from '../../clock.ts';
 import { nameOfKey } from '../../engine/database/stream-key.ts';
 import { pause, resume } from '../../engine/runs/operations.ts';
 import { pausedOf } from '../../engine/runs/pauses.ts';
-import { exitCodes } from '../../errors.ts';
 import { findStream, streamNames } from '../../sources/index.ts';
 import { accountNames } from '../../status/accounts.ts';
 import { chosenAccount } from '../choose-account.ts';
-import { type Act, type Deps, note } from '../command.ts';
+import { type Act, type Deps, jsonOption, note } from '../command.ts';
 import { operator } from '../operator.ts';
 import { print, printJson, say, table } from '../output/terminal.ts';
-import { requireTables, warehouseOf } from '../warehouse.ts';
+import { tablesOf } from '../warehouse.ts';
 
 const streamsArgument = `some of: ${streamNames.join(', ')} (default: the whole account); an account name may come first`;
 
@@ -30,12 +29,11 @@ export function addPause(program: Command, deps: Deps, act: Act): void {
     )
     .argument('[streams...]', streamsArgument)
     .option('--reason <text>', 'reason, shown to other people')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (names: string[], { reason, json }: { reason?: string; json?: boolean }) => {
         await changePause(deps, names, { json }, async (db, target, now) => pause(db, { ...target, reason }, now));
         say('Running work stops after its current page, within seconds. Runs stay open and continue after a resume.');
-        return exitCodes.ok;
       }),
     );
 }
@@ -46,11 +44,10 @@ export function addResume(program: Command, deps: Deps, act: Act): void {
     .summary('read again after a pause')
     .description('resume the whole account or some streams after a pause')
     .argument('[streams...]', streamsArgument)
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (names: string[], options: { json?: boolean }) => {
         await changePause(deps, names, options, resume);
-        return exitCodes.ok;
       }),
     );
 }
@@ -65,8 +62,7 @@ async function changePause(
   action: PauseAction,
 ): Promise<void> {
   const { fleet } = deps.asked();
-  await using warehouse = await warehouseOf(fleet, deps.signal);
-  await requireTables(warehouse.pg);
+  await using warehouse = await tablesOf(fleet, deps.signal);
   const known = [...fleet.accounts.map(({ account }) => account), ...(await accountNames(warehouse.pg))];
   const { account, streams } = await targetOf(deps, warehouse.pg, names, known);
   const now = new Date(systemClock.now());

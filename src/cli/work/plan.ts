@@ -15,7 +15,7 @@ import { type Planned, plan, totalsOf } from '../../engine/forecast/plan.ts';
 import type { Question } from '../../engine/forecast/planning.ts';
 import { nextSlots, timetables } from '../../engine/queue/schedule.ts';
 import { readFrom } from '../../engine/runs/accounts/accounts.ts';
-import { exitCodes, UsageError } from '../../errors.ts';
+import { UsageError } from '../../errors.ts';
 import { readLakeStatus } from '../../lake/state.ts';
 import { lostBy, rulesIn } from '../../privacy/fields/losses.ts';
 import { cannotOf } from '../../sources/cannot.ts';
@@ -23,7 +23,7 @@ import { sources, streams } from '../../sources/index.ts';
 import { count } from '../../words.ts';
 import { listStreams, parsePast, parseTime } from '../arguments.ts';
 import { chosenAccount } from '../choose-account.ts';
-import { type Act, type Deps, note } from '../command.ts';
+import { type Act, type Deps, jsonOption, note } from '../command.ts';
 import { duration, print, printJson, say, table } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 import { chooseStreams, skipPaused } from './follow.ts';
@@ -43,7 +43,7 @@ export interface PlanResult extends Planned {
   /** When all tickets, and then all messages, are here; null if the run does not read them. */
   readonly tickets_stored_at: string | null;
   readonly messages_stored_at: string | null;
-  /** What the mirror cannot know of the streams of this run. */
+  /** What the forecast does not know about the streams of this run. */
   readonly limitations: readonly string[];
   /** Nightly runs that start before the end of this run. Their sweep gets a tenth of the credits meanwhile. */
   readonly nightly_runs: readonly string[];
@@ -67,7 +67,7 @@ export function addPlan(program: Command, deps: Deps, act: Act): void {
     .option('--since <time>', 'backfill: start of the range', parsePast)
     .option('--until <time>', 'backfill: end of the range', parseTime)
     .option('--again', 'backfill: also re-read synced ranges')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (kind: string, names: string[], options: Options) => {
         await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
@@ -83,7 +83,6 @@ export function addPlan(program: Command, deps: Deps, act: Act): void {
           if (db && question.kind === 'backfill') await tellSearch(db, question.streams);
           if (db) await tellLake(db);
         }
-        return exitCodes.ok;
       }),
     );
 }

@@ -45,7 +45,7 @@ export function reporterOf({
       const counts = { seen, inserted, updated, unchanged, deleted, rejected, cleaned, credits };
       const found = inserted + updated + deleted + rejected > 0;
       if (state === 'completed' && !found && (kind === 'fresh' || kind === 'hydrate')) continue;
-      // It waits for its next try, and the line of the last one stands above.
+      // It waits for its next try. The line of its last one is above.
       if (state === 'partial' && !found && seen + credits === 0) continue;
       const text = `${amount(seen)} read, ${amount(inserted)} new, ${amount(updated)} changed, ${rejected > 0 ? `${amount(rejected)} rejected, ` : ''}${count(credits, 'credit')}`;
       const details = { at: finished_at, account, run, kind, state, ...counts };
@@ -60,7 +60,7 @@ export function reporterOf({
   };
 }
 
-/** An outage is over if so many looks in a row find no retry. */
+/** An outage is over after this many consecutive looks without a retry. */
 const calmLooks = 3;
 
 /** Reports the first retry of each outage of a source. */

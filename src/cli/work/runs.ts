@@ -8,12 +8,12 @@ import { cancelRun, retryRun } from '../../engine/runs/operations.ts';
 import { command } from '../../engine/runs/pauses.ts';
 import { runKinds } from '../../engine/runs/run-kinds.ts';
 import { isMostlyRejected, type RunKind } from '../../engine/runs/runs.ts';
-import { exitCodes, ShelfdeskError } from '../../errors.ts';
+import { ShelfdeskError } from '../../errors.ts';
 import { findStream } from '../../sources/index.ts';
 import { forecastCredits, type Run, type RunOrigin, readRun, readRuns, runState } from '../../status/runs.ts';
 import { amount, count } from '../../words.ts';
 import { openChosen } from '../choose-account.ts';
-import { type Act, type Deps, note } from '../command.ts';
+import { type Act, type Deps, jsonOption, note } from '../command.ts';
 import { operator } from '../operator.ts';
 import { type Cell, cellText, duration, print, printJson, say, table } from '../output/terminal.ts';
 import { followRun, liftQuotaDeferral, type RunResult, report } from './follow.ts';
@@ -33,12 +33,6 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
     .command('runs')
     .summary('list, show, retry and cancel runs')
     .description('list, inspect, retry and cancel runs');
-  const open = async () => {
-    const opened = await openChosen(deps);
-    const { config, warehouse } = opened;
-    const ends = { [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose]() };
-    return { account: config.account, db: warehouse.pg, ...ends };
-  };
   runs
     .command('list')
     .description('list the last runs, newest first')
@@ -46,26 +40,25 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
     .addOption(new Option('--kind <kind>', 'filter by kind').choices(Object.keys(runKinds)))
     .addOption(new Option('--state <state>', 'filter by state').choices(states))
     .option('--limit <n>', 'maximum number of runs', number, defaultLimit)
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (options: ListOptions) => {
-        await using opened = await open();
+        await using opened = await openChosen(deps);
         const { kind, state, limit } = options;
         const found = await readRuns(opened.db, { account: opened.account, kind, state, limit }, now());
         if (options.json) printJson(found.map(listed));
         else if (found.length > 0) print(list(found));
         if (found.length === 0) say(nothingFound(options));
-        return exitCodes.ok;
       }),
     );
   runs
     .command('show')
     .description('show a run, stream by stream')
     .argument('<run>', 'number in `runs list`', number)
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (run: number, options: { json?: boolean }) => {
-        await using opened = await open();
+        await using opened = await openChosen(deps);
         const found = await readRun(opened.db, opened.account, run, now());
         if (found === undefined)
           throw new ShelfdeskError(
@@ -74,14 +67,13 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
           );
         if (options.json) printJson(printed(found));
         else show(found, opened.account);
-        return exitCodes.ok;
       }),
     );
   runs
     .command('retry')
     .description('retry the failed, partial or interrupted streams of a run in a new run of the same kind and range')
     .argument('<run>', 'number in `runs list`', number)
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (run: number, options: { json?: boolean }) => {
         await using opened = await openChosen(deps);
@@ -96,19 +88,18 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
     .argument('<run>', 'number in `runs list`', number)
     .action(
       act(async (run: number) => {
-        await using opened = await open();
+        await using opened = await openChosen(deps);
         const { kind, streams } = await cancelRun(opened.db, { account: opened.account, run, who: operator() }, now());
         print(`Run ${run} (${kind}) is canceled: ${streams.join(', ')}.`);
         say('Its workers stop within seconds. Data already read is kept, and later runs resume from there.');
         say(afterwards(opened.account, kind, streams));
-        return exitCodes.ok;
       }),
     );
 }
 
 const now = () => new Date(systemClock.now());
 
-/** As `--json` prints a run. */
+/** A run in the form of `--json`. */
 const printed = <R extends Run>({ account, paused, unchanged, cleaned, ...run }: R) => ({
   ...run,
   state: runState({ state: run.state, paused }),

@@ -9,10 +9,9 @@ import { pendingMigrations } from '../../engine/database/migrate.ts';
 import { nameOfKey } from '../../engine/database/stream-key.ts';
 import { nextSlots, timetables } from '../../engine/queue/schedule.ts';
 import { lastSlot } from '../../engine/runs/slots.ts';
-import { exitCodes } from '../../errors.ts';
 import { streams, streamsOf } from '../../sources/index.ts';
 import { chosenAccounts } from '../choose-account.ts';
-import type { Act, Deps } from '../command.ts';
+import { type Act, type Deps, jsonOption } from '../command.ts';
 import { print, printJson, say, table } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 
@@ -40,7 +39,7 @@ export function addSchedule(program: Command, deps: Deps, act: Act): void {
   schedule
     .command('list', { isDefault: true })
     .description('show the next slots of each account and the result of the last one')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (options: { json?: boolean }) => {
         await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
@@ -53,7 +52,6 @@ export function addSchedule(program: Command, deps: Deps, act: Act): void {
         if (options.json) printJson(found);
         else if (found.length > 0) print(list(found));
         if (found.length === 0) say(nothing);
-        return exitCodes.ok;
       }),
     );
 }

@@ -30,7 +30,7 @@ export function showWork(
 
   async function look(): Promise<void> {
     const now = new Date(clock.now());
-    // Not those that only a pause keeps open.
+    // Without runs that are open only because of a pause.
     const runs = (await readRuns(warehouse.pg, { account: null, open: true }, now))
       .reverse()
       .filter(
@@ -60,7 +60,7 @@ export function showWork(
       try {
         await look();
       } catch (error) {
-        // Who waits for the database says so elsewhere.
+        // The wait for the database is reported elsewhere.
         if (!isAway(error)) log.debug({ err: error }, 'the progress of a run cannot be shown');
       }
       await clock.sleep(lookMs, ended.signal).catch(() => {});

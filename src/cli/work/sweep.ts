@@ -7,7 +7,7 @@ import type { StreamKey } from '../../engine/database/stream-key.ts';
 import { openSweep } from '../../engine/deletions/swept-ranges.ts';
 import { costOfRows } from '../../engine/forecast/cost-of-rows.ts';
 import type { Job } from '../../engine/queue/job.ts';
-import { type Act, type Deps, note } from '../command.ts';
+import { type Act, type Deps, jsonOption, note } from '../command.ts';
 import { say } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 import { chooseSwept, followRun, type RunResult, report, skipPaused, sweptNames } from './follow.ts';
@@ -33,7 +33,7 @@ export function addSweep(program: Command, deps: Deps, act: Act): void {
     )
     .argument('[streams...]', `some of: ${sweptNames.join(', ')} (default: all)`)
     .option('--accept-deletions', 'mark missing records as deleted, regardless of their number')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (names: string[], options: Options) => {
         const config = deps.config();

@@ -9,7 +9,7 @@ import { command } from '../../engine/runs/pauses.ts';
 import { openSync } from '../../engine/runs/runs.ts';
 import { UsageError } from '../../errors.ts';
 import { streamNames, streams } from '../../sources/index.ts';
-import { type Act, type Deps, note } from '../command.ts';
+import { type Act, type Deps, jsonOption, note } from '../command.ts';
 import { requireTables, warehouseOf } from '../warehouse.ts';
 import { runBackfill } from './backfill.ts';
 import { chooseStreams, followRun, liftQuotaDeferral, type RunResult, report, skipPaused } from './follow.ts';
@@ -31,7 +31,7 @@ export function addSync(program: Command, deps: Deps, act: Act): void {
     )
     .argument('[streams...]', `some of: ${streamNames.join(', ')} (default: all)`)
     .option('--ticket <id>', 'read only this ticket again, by its id or number, with its messages: 2 credits')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (names: string[], options: { json?: boolean; ticket?: string }) => {
         const config = deps.config();

@@ -18,7 +18,7 @@ import {
 import { exitCodes, UsageError } from '../../errors.ts';
 import { amount, count } from '../../words.ts';
 import { defaultSample, parseCount } from '../arguments.ts';
-import { type Act, type Deps, note } from '../command.ts';
+import { type Act, type Deps, jsonOption, note } from '../command.ts';
 import { print, say, style, table } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 import { followRun, liftQuotaDeferral, type RunResult, report, skipPaused } from './follow.ts';
@@ -69,7 +69,7 @@ export function addVerify(program: Command, deps: Deps, act: Act): void {
     )
     .option('--full', 'compare everything: all tickets with messages, customers, users, shelves and volumes')
     .option('--repair', 'overwrite differing records with the values of the source')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (options: Options) => {
         if (options.full && options.sample !== undefined)
@@ -142,8 +142,8 @@ export async function runVerify(
 }
 
 /**
- * A list may hide what is there, and then fewer are counted than are here: where everything was read, each of those was asked
- * for by its id. What is missing here, and was found, explains that more are counted: of all lists together.
+ * Compares the counts of source and mirror. The source may count fewer, because a list may hide records: a whole read
+ * has fetched each of those by id. It may count more by the records that were missing here, over all lists together.
  */
 export function areEqual(counts: readonly Counted[], missing: Record<string, number>): boolean {
   const lacking = Map.groupBy(counts, ({ stream }) => stream);

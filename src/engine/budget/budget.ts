@@ -1,7 +1,11 @@
 /**
  * The credits of an account at one source, shared by all processes and machines: one row in PostgreSQL. The pure ledger
- * computes each change, and a compare-and-set writes it. The last written state is cached, so a change usually costs
- * one statement. Within a process changes queue up, so that they do not compete.
+ * computes each change, and a compare-and-set writes it. The last state is cached, so a change usually costs one statement.
+ * Within a process changes queue up, so that they do not compete.
+ *
+ * Only a grant has to be in the row before its request leaves. A reply changes the cached state at once, and is booked with
+ * the next statement: until then it is in flight for others, as after a death of this process. One that others wait for is
+ * booked at once.
  *
  * All times are the database's. Between two statements the time is estimated from the last answer and the monotonic
  * clock of this machine: a statement sent at s and answered at r with database time d bounds the time at any m by [d +
@@ -16,6 +20,7 @@ import { count } from '../../words.ts';
 import type { ClocksTold } from './clocks.ts';
 import type { Awaited, Lane, Limits, Moment, Reply, Rules, Settled, State } from './ledger.ts';
 import * as ledger from './ledger.ts';
+import { countSql, minutesOf } from './minutes.ts';
 
 export type { Awaited, Lane, Limits, RateHeaders } from './ledger.ts';
 
@@ -45,6 +50,8 @@ export interface Budget {
    * nothing.
    */
   settle(grant: Grant, reply: Reply): Promise<Booked>;
+  /** Books what was heard, if anything is not booked yet. What fails stays for the next statement: it never rejects. */
+  book(): Promise<void>;
   /** Lifts the freeze of a refusal, because a person asks by hand. Our own use still counts. */
   thaw(): Promise<void>;
 }
@@ -75,6 +82,7 @@ export interface BudgetDeps {
   now?: () => number;
 }
 
+/** `state` has what this process has heard; the row of this version may lack it. */
 interface Row {
   state: State;
   version: number;
@@ -83,9 +91,16 @@ interface Change {
   state: State;
   /** The state is unchanged except for the time, so nothing is written. */
   unmarked?: number | undefined;
-  settled?: Settled | null;
-  betweenMs?: number | undefined;
   granted?: boolean;
+}
+/** A reply that is in the state, and not in the row. */
+interface Unbooked {
+  readonly id: string;
+  readonly reply: Reply;
+  readonly betweenMs: number | undefined;
+  readonly at: Moment;
+  readonly heardMs: number;
+  settled: Settled;
 }
 
 const clockMs = 'extract(epoch from clock_timestamp())::float8 * 1000';
@@ -110,37 +125,18 @@ const deadSql = 'select id from unnest($1::int[]) id where not sync.is_alive(id)
  */
 const durably = `set_config('synchronous_commit', 'on', true)`;
 
-const grantSql = `${writeSql}, ${durably}`;
-
-/** If the clock of the source moved back, the same statement voids the claims behind it. */
-const settleSql = (more = '') => `
-  with changed as (${changed} returning account_id, source), counted as (
-    insert into sync.credit_minutes as m
-      (account_id, source, minute, credit_limit, interactive, fresh, backfill, sweep, others, waited_ms, refused,
-       took_ms, requests, followed, between_ms)
-    select account_id, source, date_trunc('minute', to_timestamp($8::float8 / 1000), 'UTC'),
-      $9, $10, $11, $12, $13, $14, $15, $16, $17, 1,
-      $19, $20
-    from changed
-    on conflict (account_id, source, minute) do update set
-      credit_limit = excluded.credit_limit,
-      interactive = m.interactive + excluded.interactive,
-      fresh = m.fresh + excluded.fresh,
-      backfill = m.backfill + excluded.backfill,
-      sweep = m.sweep + excluded.sweep,
-      others = greatest(m.others, excluded.others),
-      waited_ms = m.waited_ms + excluded.waited_ms,
-      refused = m.refused + excluded.refused,
-      took_ms = m.took_ms + excluded.took_ms,
-      requests = m.requests + 1,
-      followed = m.followed + excluded.followed,
-      between_ms = m.between_ms + excluded.between_ms
-  )
+/** $8: what is booked, by minutes. If the clock of the source moved back, to $9, the same statement voids the claims behind it. */
+const bookSql = `
+  with changed as (${changed} returning account_id, source), counted as (${countSql('changed', '$8')})
   select ${clockMs} as clock_ms,
-    case when $18::float8 is not null then sync.void_since(account_id, source, to_timestamp($18 / 1000)) end${more}
-  from changed`;
+    case when $9::float8 is not null then sync.void_since(account_id, source, to_timestamp($9 / 1000)) end`;
 
-const [settledSql, refusedSql] = [settleSql(), settleSql(`, ${durably}`)];
+const statements = {
+  'budget-write': writeSql,
+  'budget-grant': `${writeSql}, ${durably}`,
+  'budget-book': `${bookSql} from changed`,
+  'budget-book-durably': `${bookSql}, ${durably} from changed`,
+};
 
 /**
  * The version of a state is its digest. A number that grows would be given twice: to a change that a crash of the database
@@ -148,11 +144,8 @@ const [settledSql, refusedSql] = [settleSql(), settleSql(`, ${durably}`)];
  */
 const versionOf = (state: string): number => createHash('sha1').update(state).digest().readUIntBE(0, 6);
 
-const statementOf = (settled: Settled | null | undefined, granted = false) => {
-  if (settled)
-    return settled.refused ? { name: 'budget-refused', text: refusedSql } : { name: 'budget-settle', text: settledSql };
-  return granted ? { name: 'budget-grant', text: grantSql } : { name: 'budget-write', text: writeSql };
-};
+/** A reply that nobody waits for is booked alone if nothing else is written in this time. */
+const bookWithinMs = 2000;
 
 /** Between two looks at whether senders live. */
 const lookMs = 1000;
@@ -174,33 +167,59 @@ export function makeBudget(deps: BudgetDeps): Budget {
   let last: Row | undefined;
   /** Refusals that this process has heard and not booked yet: they wait for a statement that is under way. */
   let heard = 0;
+  let unbooked: Unbooked[] = [];
+  let waiting: AbortController | undefined;
   const busy = betweenRequests(clock);
 
   async function read(): Promise<Row> {
     for (;;) {
       const { rows } = await time.timed(() => deps.pg.query({ name: 'budget-read', text: readSql, values: key }));
-      if (rows[0]) return { state: { ...ledger.empty, ...rows[0].state }, version: rows[0].version };
+      if (rows[0]) return { state: withHeard({ ...ledger.empty, ...rows[0].state }), version: rows[0].version };
       const values = [...key, JSON.stringify(ledger.empty)];
       await deps.pg.query({ name: 'budget-create', text: createSql, values });
     }
   }
 
+  /** What this process has heard comes to what others have written. What was booked already is in it. */
+  function withHeard(state: State): State {
+    let all = state;
+    const now = time.now();
+    unbooked = unbooked.flatMap(one => {
+      // The estimate may have been wrong when it was heard, or this machine's clock may have been set since.
+      const agoMs = clock.monotonic() - one.heardMs;
+      const at = one.at.latestMs > now.latestMs - agoMs ? one.at : back(now, agoMs);
+      const done = ledger.settle(all, now, one.id, one.reply, rules, at);
+      all = done.state;
+      return done.settled ? [Object.assign(one, { settled: done.settled })] : [];
+    });
+    return all;
+  }
+
   /** The next version. Undefined if another process was faster, or the clock estimate was wrong. */
   async function write(
     version: number,
-    { state, settled, betweenMs, granted }: Change,
+    { state, granted }: Change,
     now: Moment,
     fresh: boolean,
   ): Promise<number | undefined> {
     const between = deps.now ? [0, '+infinity'] : [now.earliestMs, fresh ? '+infinity' : now.latestMs + lagMs];
     const text = JSON.stringify(state);
     const next = versionOf(text);
-    const values = [...key, text, version, ...between, next];
-    const minute = settled ? minuteOf(settled, betweenMs) : [];
-    const { rowCount } = await time.timed(() =>
-      deps.pg.query({ ...statementOf(settled, granted), values: [...values, ...minute] }),
-    );
-    return rowCount === 1 ? next : undefined;
+    const values: (string | number | null)[] = [...key, text, version, ...between, next];
+    const isPromise = granted || unbooked.some(one => one.settled.refused);
+    const books = unbooked.length > 0;
+    const name = books
+      ? isPromise
+        ? 'budget-book-durably'
+        : 'budget-book'
+      : isPromise
+        ? 'budget-grant'
+        : 'budget-write';
+    if (books) values.push(JSON.stringify(minutesOf(unbooked)), voidFrom(unbooked));
+    const { rowCount } = await time.timed(() => deps.pg.query({ name, text: statements[name], values }));
+    if (rowCount !== 1) return undefined;
+    unbooked = [];
+    return next;
   }
 
   /** Applies one step of the ledger to the shared state. */
@@ -302,25 +321,63 @@ export function makeBudget(deps: BudgetDeps): Budget {
   async function settle(grant: Grant, reply: Reply): Promise<Booked> {
     const betweenMs = busy.over(grant.id);
     if (reply.refused) heard++;
-    const { done } = await exclusive(() =>
-      change((state, now) => ({ ...ledger.settle(state, now, grant.id, reply, rules), betweenMs })),
-    ).finally(() => {
+    const { settled, frozenUntilMs } = await exclusive(() => hear(grant.id, reply, betweenMs)).finally(() => {
       if (reply.refused) heard--;
     });
-    const { clock, asOfMs, shownByMs } = done.settled ?? forgotten;
+    const { clock, asOfMs, shownByMs } = settled ?? forgotten;
     return {
-      ...(reply.refused && { until: new Date(done.state.frozenUntilMs) }),
+      ...(reply.refused && { until: new Date(frozenUntilMs) }),
       ...(clock && { clock }),
       ...(asOfMs !== undefined && { asOfMs }),
       ...(shownByMs !== undefined && { shownByMs }),
     };
   }
 
+  async function hear(id: string, reply: Reply, betweenMs: number | undefined) {
+    const row: Row = last ?? (await read());
+    const at = time.now();
+    const { state, settled, isAwaited } = ledger.settle(row.state, at, id, reply, rules);
+    last = { ...row, state };
+    if (settled === null) return { settled, frozenUntilMs: state.frozenUntilMs };
+    const one: Unbooked = { id, reply, betweenMs, at, heardMs: clock.monotonic(), settled };
+    unbooked.push(one);
+    if (!isAwaited) void bookInTime();
+    else await bookAll();
+    return { settled: one.settled, frozenUntilMs: last.state.frozenUntilMs };
+  }
+
+  async function bookAll(): Promise<void> {
+    if (unbooked.length > 0) await change(state => ({ state }));
+  }
+
+  async function bookInTime(): Promise<void> {
+    if (waiting) return;
+    waiting = new AbortController();
+    const { signal } = waiting;
+    try {
+      for (let first = unbooked[0]; first && !signal.aborted; first = unbooked[0]) {
+        const leftMs = first.heardMs + bookWithinMs - clock.monotonic();
+        if (leftMs > 0) await clock.sleep(leftMs, signal);
+        else await exclusive(bookAll);
+      }
+    } catch {
+      // It has ended, or the database is away.
+    } finally {
+      if (!signal.aborted) waiting = undefined;
+    }
+  }
+
+  async function book(): Promise<void> {
+    await exclusive(bookAll).catch(() => {});
+    waiting?.abort();
+    waiting = undefined;
+  }
+
   async function thaw(): Promise<void> {
     await exclusive(() => change((state, now) => ({ state: ledger.thaw(state, now, rules) })));
   }
 
-  return { acquire, settle, thaw };
+  return { acquire, settle, book, thaw };
 }
 
 /** The grant of this reply is so old that nothing is known of it: the reply proves nothing. */
@@ -340,12 +397,14 @@ function refuseImpossible(cost: number, limits: Limits): void {
   );
 }
 
-function minuteOf(settled: Settled, betweenMs: number | undefined): (number | null)[] {
-  const credits = ledger.lanes.map(lane => (lane === settled.lane ? settled.cost : 0));
-  const { atMs, limit, others, waitedMs, tookMs, refused, clock } = settled;
-  const minute = [limit, ...credits, others, waitedMs, refused ? 1 : 0, tookMs].map(Math.ceil);
-  const followed = betweenMs === undefined ? [0, 0] : [1, Math.round(betweenMs)];
-  return [atMs, ...minute, clock?.voidFromMs ?? null, ...followed];
+const back = ({ earliestMs, latestMs }: Moment, ms: number): Moment => ({
+  earliestMs: earliestMs - ms,
+  latestMs: latestMs - ms,
+});
+
+function voidFrom(booked: readonly Unbooked[]): number | null {
+  const times = booked.flatMap(({ settled }) => settled.clock?.voidFromMs ?? []);
+  return times.length > 0 ? Math.min(...times) : null;
 }
 
 /** A longer time was not spent on storing a reply. */

@@ -29,7 +29,7 @@ export function clockOff(
     const stampsAgree = stampMs !== null && (dateMs > 0 ? stampMs > fewMs : stampMs <= dateMs + fewMs);
     if (stampsAgree)
       return off('source', `${ours} are ${far(-dateMs)} the clock of ${label}: its Date and its records agree`);
-    // No fresh stamp tells whether the records' clock is behind as well.
+    // Without a fresh stamp it is unknown whether the records' clock is behind as well.
     if (dateMs < 0 && stampMs === null) return off('edge', `${ours} are ${far(-dateMs)} the Date header of ${label}`);
     return off('edge', `the Date header of ${label} is ${far(dateMs)} the times of its records and our clocks`);
   }

@@ -3,13 +3,13 @@ import { boundAt, hearStamps, type RecordClock, type Stamped, shiftRecordClock }
 import { type ClockTold, hear, type SourceClock, shiftClock } from './source-clock.ts';
 
 export interface Clocks {
-  /** By `Date`, for its moves; null until a reply has told. */
+  /** The clock of `Date`, to notice jumps; null before the first reply. */
   readonly clock: SourceClock | null;
-  /** By all witnesses; null until a reply has told. */
+  /** The clock of the records, bounded by all evidence; null before the first reply. */
   readonly records: RecordClock | null;
 }
 
-/** What a reply tells. Nothing that was stamped at `asOfMs` or later is proven. */
+/** Facts about the clocks from one reply. Nothing that was stamped at `asOfMs` or later is proven. */
 export interface ClocksTold {
   readonly clock?: ClockTold;
   readonly asOfMs?: number;

@@ -42,7 +42,7 @@ const foldSql = (unit: keyof typeof stepOf) => `
   from rows r
   where r.is_first and r.least < $4 and (c.account_id, c.source, c.minute) = ($1, r.source, r.minute)`;
 
-/** Days first: an hour never meets the row of a day. */
+/** Days come first, so that hours never conflict with the row of a day. */
 export async function foldCredits(db: pg.Pool, account: string, now: Date): Promise<void> {
   const before = (days: number) => new Date(now.getTime() - days * dayMs);
   const { rows } = await db.query<{ zone: string }>(

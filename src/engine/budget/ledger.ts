@@ -238,24 +238,38 @@ export function acquire(before: State, now: Moment, ask: Ask, rules: Rules): Acq
   return { state: { ...state, waits: [...waits, mark] }, granted: false, waitUntilMs, expected };
 }
 
-/** Books the reply (or the time-out) of a granted request. An unknown id was settled before, and changes nothing. */
+/** `isAwaited`: another process may wait for this reply, or has to hear of it. */
+export interface Landed {
+  state: State;
+  settled: Settled | null;
+  isAwaited: boolean;
+}
+
+/**
+ * Books the reply (or the time-out) of a granted request, now or after it was `heard`. An unknown id was settled before, and
+ * changes nothing.
+ */
 export function settle(
   before: State,
   now: Moment,
   id: string,
   reply: Reply,
   rules: Rules,
-): { state: State; settled: Settled | null } {
+  heard: Moment = now,
+): Landed {
   const state = advance(before, now, rules);
   const flight = state.flights.find(one => one.id === id);
-  if (!flight) return { state, settled: null };
+  if (!flight) return { state, settled: null, isAwaited: false };
+  // Our clock was set back meanwhile: then a reply is heard in the future, or before its request was granted.
+  const at = heard.latestMs > now.latestMs || heard.latestMs < flight.grantedMs ? now : heard;
   const said = sane(reply.headers);
   // Its process was suspended: what was held when the source counted is no longer known here, and the period may be over.
   const isLate = flight.deadlineMs <= Math.floor(now.earliestMs);
   const { remaining: _, ...withoutRemaining } = said;
   const headers: RateHeaders = isLate ? withoutRemaining : said;
   const cost = Math.max(flight.cost, headers.used ?? 0);
-  const repliedMs = Math.floor(now.latestMs) + 1;
+  const repliedMs = Math.floor(at.latestMs) + 1;
+  const lastReplyMs = Math.max(state.lastReplyMs, repliedMs);
   const landed: State = {
     ...state,
     flights: state.flights.filter(one => one !== flight),
@@ -265,8 +279,8 @@ export function settle(
     frozenUntilMs: reply.refused
       ? Math.max(state.frozenUntilMs, repliedMs + freezeMs(state, repliedMs, { ...reply, headers }, rules))
       : state.frozenUntilMs,
-    lastReplyMs: repliedMs,
-    answeredMs: reply.refused ? state.answeredMs : repliedMs,
+    lastReplyMs,
+    answeredMs: reply.refused ? state.answeredMs : Math.max(state.answeredMs, repliedMs),
   };
   const told = believe(landed, headers, flight.grantedMs, repliedMs, cost, rules);
   // A late reply of the previous period has changed nothing, so the new period does not judge it.
@@ -274,9 +288,9 @@ export function settle(
   const seen = isLate ? Number(reply.refused) : othersSeen(told, { headers, refused: reply.refused }, heldAtMs, rules);
   const others = isEven(rules) ? seen : 0;
   const { dateMs, stampMs } = reply;
-  const heard = hearClocks(state, { dateMs, stampMs, grantedMs: flight.grantedMs, repliedMs }, rules.clockToleranceMs);
+  const clocks = hearClocks(state, { dateMs, stampMs, grantedMs: flight.grantedMs, repliedMs }, rules.clockToleranceMs);
   const settled: Settled = {
-    atMs: Math.floor(now.earliestMs),
+    atMs: Math.floor(at.earliestMs),
     lane: flight.lane,
     // Whether a refusal costs credits is unknown. It is held as if it did, and shown as if it did not.
     cost: reply.refused ? (headers.used ?? 0) : cost,
@@ -285,10 +299,12 @@ export function settle(
     waitedMs: flight.waitedMs,
     tookMs: Math.max(0, repliedMs - flight.grantedMs),
     refused: reply.refused,
-    ...heard.told,
+    ...clocks.told,
   };
-  const after = { ...told, others: addOthers(told.others, repliedMs, others, rules.periodMs) };
-  return { state: { ...after, ...heard.clocks }, settled };
+  const after = { ...told, others: addOthers(told.others, lastReplyMs, others, rules.periodMs), ...clocks.clocks };
+  const tellsOfClock = clocks.told.clock !== undefined && !clocks.told.clock.steady;
+  const isAwaited = reply.refused || tellsOfClock || othersOf(after) > 0 || !isAlone(state, at.earliestMs, rules);
+  return { state: after, settled, isAwaited };
 }
 
 /** Takes back a grant whose request was never sent. */
@@ -352,9 +368,7 @@ function freeAtMs(state: State, nowMs: number, me: Wait, rules: Rules): { freeMs
     source === 'reply' ? nowMs : source,
     windowsFreeAtMs(state, nowMs, { wanted: ahead.length + 1, replies }, rules),
   ];
-  // With other clients, or before the first reply of a period has told about them: one request at a time.
-  const alone = others === 0 && nowMs - state.lastReplyMs < rules.periodMs;
-  const awaitsReply = source === 'reply' || (!alone && open.length > 0);
+  const awaitsReply = source === 'reply' || (!isAlone(state, nowMs, rules) && open.length > 0);
   if (others > 0) times.push(evenlyAtMs(state, nowMs, need - me.cost, allowed, rules));
   // Backfill keeps an even pace (except for its tenth), so that credits come back evenly, and soon for the next
   // request. (Spent greedily, all come back at once, and a fresh change waited for up to 50 s.)
@@ -451,6 +465,10 @@ function aheadOf(state: State, held: Held, me: Wait, allowed: number, rules: Rul
   return queue.filter((_, n) => rank[n]! < rank[mine]! || (rank[n] === rank[mine] && n < mine));
 }
 
+/** With other clients, or before the first reply of a period has told about them, one request goes at a time. */
+const isAlone = (state: State, nowMs: number, rules: Rules): boolean =>
+  othersOf(state) === 0 && nowMs - state.lastReplyMs < rules.periodMs;
+
 // ---- what is held ----
 
 function limitOf(state: State, rules: Rules): number {
@@ -485,14 +503,14 @@ function heldByLane(state: State, atMs: number): Held {
 
 /**
  * A sum is free when its last part is. Sums of one cell are joined, so a single request is exact, and many requests
- * stay bounded.
+ * stay bounded. One that is booked later than it was heard may stand behind a later one.
  */
 function addSpent(spent: Spent[], freeMs: number, lane: Lane, cost: number, cellMs: number): Spent[] {
   const index = lanes.indexOf(lane) + 1;
   const added: Spent = [freeMs, 0, 0, 0, 0];
   added[index] = cost;
   const last = spent.at(-1);
-  if (!last || Math.floor(last[0] / cellMs) < Math.floor(freeMs / cellMs)) return [...spent, added];
+  if (!last || Math.floor(last[0] / cellMs) !== Math.floor(freeMs / cellMs)) return [...spent, added];
   const joined: Spent = [...last];
   joined[0] = Math.max(last[0], freeMs);
   joined[index]! += cost;

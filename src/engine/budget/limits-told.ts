@@ -1,11 +1,11 @@
-/** What a source has told about its limits, and what was used of them in the last day. */
+/** The limits that a source has reported, and their use in the last day. */
 import type pg from 'pg';
 import type { SourceName } from '../http/request.ts';
 
 interface LimitsTold {
   /** Rate-Limit-Limit as last seen. */
   readonly limit: number | null;
-  /** No request is sent before this time, by the database's clock. */
+  /** Requests are stopped until this time, by the database's clock. */
   readonly frozen_until: Date;
   /** Highest use of other clients in one period of the last day. */
   readonly others: number;

@@ -13,7 +13,7 @@
  */
 
 export interface RecordClock {
-  /** Our time of the last grant whose reply told. */
+  /** Our time of the last grant whose reply gave evidence. */
   atMs: number;
   /** The records' clock is at least this far ahead of ours. */
   leastMs: number;
@@ -31,7 +31,7 @@ export interface Stamped {
   repliedMs: number;
 }
 
-/** A stamp that is older than `Date` by more says nothing of the clock. */
+/** A stamp that is older than `Date` by more than this is no evidence about the clock. */
 const freshMs = 120_000;
 const grainMs = 1000;
 /** Clocks that differ by less agree. */
@@ -60,11 +60,11 @@ export function hearStamps(
   return { clock: next, asOfMs: grantedMs + leastMs - grainMs };
 }
 
-/** What of the bound is left at this time. */
+/** The rest of the bound at this time. */
 const keptAt = (clock: RecordClock | null, grantedMs: number): number =>
   clock === null ? 0 : clock.leastMs - Math.max(0, grantedMs - clock.atMs) * slower;
 
-/** The bound of a reply that tells nothing of the clocks: an error, whose `Date` proves no more than another one. */
+/** The bound of a reply without evidence about the clocks, such as an error. */
 export const boundAt = (clock: RecordClock | null, grantedMs: number): number =>
   grantedMs + Math.floor(Math.max(0, keptAt(clock, grantedMs))) - grainMs;
 

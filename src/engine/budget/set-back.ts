@@ -5,7 +5,7 @@ import type { Burst } from './windows.ts';
 
 const moved = (burst: Burst, by: number): Burst => burst.map(([freeMs, requests]) => [freeMs + by, requests]);
 
-/** What was a minute away stays a minute away. */
+/** Moves all times of the state: a time that was a minute away stays a minute away. */
 export function shift(state: State, byMs: number): State {
   const by = Math.ceil(byMs);
   return {

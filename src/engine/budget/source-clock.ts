@@ -11,13 +11,16 @@
 export interface SourceClock {
   /** The source's time less ours. */
   offsetMs: number;
-  /** Our time of the last grant whose reply told. */
+  /** Our time of the last grant whose reply gave evidence. */
   atMs: number;
   /** The last move that was more than the tolerance. */
   byMs: number;
   /** How often it moved, came back, or was believed. */
   moves: number;
-  /** Where it has been since then, and is not believed yet; the earliest time that it was set back to. */
+  /**
+   * A new offset that is not believed yet, since when it was seen, and the earliest time that the clock was set back
+   * to.
+   */
   moved: { offsetMs: number; sinceMs: number; backToMs?: number } | null;
 }
 /** A Date, and between which times of ours it was written. */
@@ -26,13 +29,13 @@ export interface Told {
   grantedMs: number;
   repliedMs: number;
 }
-/** What a reply tells of it. */
+/** Facts about the clock from one reply. */
 export interface ClockTold {
   moves: number;
   byMs: number;
-  /** It is where it is believed to be, and was so before this reply. */
+  /** The clock has the believed offset, and had it before this reply. */
   steady: boolean;
-  /** What was claimed from this time of the source on is void: the clock may have shown it before. */
+  /** Claims from this time of the source on are void, because the clock may have shown the same time before. */
   voidFromMs?: number;
 }
 

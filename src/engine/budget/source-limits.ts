@@ -1,13 +1,13 @@
 /**
- * What the source says of its limits, taken over into the state of the ledger: Remaining and Reset, what others use, and
- * how long a refusal lasts. Pure, as the ledger is.
+ * Takes the limits that the source reports into the state of the ledger: Remaining and Reset, the use of other clients,
+ * and the length of a refusal. Pure, like the ledger.
  */
 import type { RateHeaders, Reply, Rules, Source, State } from './ledger.ts';
 
 export const secondMs = 1000;
 /** How long others are remembered, and a source that was seen to slide. */
 const memoryPeriods = 5;
-/** What others used is kept once for each tenth of a period. */
+/** The use of other clients is stored once for each tenth of a period. */
 const cellsPerPeriod = 10;
 /** A reset is known to a second either way; one that has not moved after this does not slide. */
 const standsStillMs = 5000;
@@ -18,7 +18,7 @@ export function sane(headers: RateHeaders): RateHeaders {
   return Object.fromEntries(Object.entries(headers).filter(([, value]) => Number.isFinite(value) && value >= 0));
 }
 
-/** How long a refusal stops everybody. */
+/** How long a refusal (429) stops all requests to the source, in ms. */
 export function freezeMs(state: State, nowMs: number, reply: Reply, rules: Rules): number {
   const { headers } = reply;
   if (reply.freezeMs !== undefined) return Math.min(reply.freezeMs, Math.max(rules.periodMs, longestFreezeMs));
@@ -40,16 +40,16 @@ function spentMs(state: State, nowMs: number, rules: Rules): number {
 }
 
 /**
- * What is held at this time may be in the source's count: at the grant, or, where the period is known to be fixed, what was
- * answered since it began. (Else our use of the period before would hide what others use in this one.)
+ * From this time on, our credits may be in the count of the source: from the grant, or in a fixed period from its
+ * start. (Otherwise our use in the period before would hide the use of others in this one.)
  */
 export function countedFromMs(state: State, grantedMs: number): number {
   return state.source?.fixed ? Math.max(state.source.resetFromMs - 1, grantedMs) : grantedMs;
 }
 
 /**
- * The most of the last periods is asked for: what is less than what came later says nothing any more, and of the rest a few
- * a period will do.
+ * Notes the use of others. Only the maximum of the last periods is needed, so values below a later one are dropped, and
+ * of the rest a few per period are enough.
  */
 export function addOthers(others: State['others'], atMs: number, credits: number, periodMs: number): State['others'] {
   if (credits === 0) return others;

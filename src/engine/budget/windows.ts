@@ -32,7 +32,7 @@ export function countIn(state: State, repliedMs: number, rules: Rules): Pick<Sta
 
 function added(burst: Burst, freeMs: number, cellMs: number): Burst {
   const last = burst.at(-1);
-  if (!last || Math.floor(last[0] / cellMs) < Math.floor(freeMs / cellMs)) return [...burst, [freeMs, 1]];
+  if (!last || Math.floor(last[0] / cellMs) !== Math.floor(freeMs / cellMs)) return [...burst, [freeMs, 1]];
   return [...burst.slice(0, -1), [Math.max(last[0], freeMs), last[1] + 1]];
 }
 

@@ -16,11 +16,11 @@ export const acknowledgedOf = (claim: object): number => acknowledged.get(claim)
 /** Whether a commit of the claim has answered. */
 export const hasCommitted = (claim: object): boolean => acknowledged.has(claim);
 
-/** The stream counts so much after a commit. */
+/** Notes the count of the stream after a commit. */
 export function acknowledge(claim: object, count: number): void {
   acknowledged.set(claim, Math.max(acknowledgedOf(claim), count));
 }
 
-/** The same, once the transaction is committed. */
+/** Notes the count when the transaction is committed. */
 export const acknowledgeWithin = (client: Client, claim: object, count: number): void =>
   whenCommitted(client, () => acknowledge(claim, count));

@@ -26,7 +26,7 @@ export async function noteAges(
   if (ages.length === 0) return;
   await client.query({
     name: 'note ages',
-    // In one order, so that two who note the same ages do not wait for each other crosswise.
+    // In a fixed order, so that two transactions with the same latencies cannot deadlock.
     text: `insert into sync.change_latencies as a (account_id, source, stream, minute, latency_seconds, changes)
       select $1, ${sourceAndStream('$2')}, date_trunc('minute', $3::timestamptz), age, count(*)
       from unnest($4::int[]) as one (age) group by age order by age
@@ -35,7 +35,7 @@ export async function noteAges(
   });
 }
 
-/** Those that happened after the mirror began. */
+/** The changes that happened after the mirror began. */
 export async function newOnes(
   client: Client,
   { account }: Pick<Claim, 'account'>,

@@ -24,17 +24,21 @@ export interface Listed {
   readonly lookbackMs?: number;
 }
 
+interface Registered {
+  readonly account: string;
+  readonly sinceMs: Ms;
+  readonly lookbackMs?: number;
+}
+
 /**
  * Registers the account and its lists. A stream is complete only once each of its lists was read. `sync.status` needs
  * the lookback of the source too.
  */
 export async function register(
   db: Queryable,
-  account: string,
-  sinceMs: Ms,
+  { account, sinceMs, lookbackMs = 120_000 }: Registered,
   lists: readonly Listed[],
   now: Date,
-  lookbackMs = 120_000,
 ): Promise<void> {
   await db.query(
     `insert into sync.accounts (account_id, since, mirrored_since, lookback) values ($1, $2, $3, $4 * interval '1 millisecond')
@@ -238,7 +242,7 @@ export async function isRedundant(db: Queryable, key: Key, list: string): Promis
   return rows[0]?.redundant === true;
 }
 
-/** `until` tells the walk of a backfill, which ends where its gap does, from the walk of a sync. */
+/** `until` distinguishes the walk of a backfill, which ends at the end of its gap, from the walk of a sync. */
 export async function placeWalk(
   client: Client,
   claim: Claim,

@@ -1,4 +1,4 @@
-/** What is known of the pages of each list, and how far its ends are proven (see reading/ends.ts). */
+/** Page sizes of each list as they were learned, and how far its ends are proven (see reading/ends.ts). */
 import type { Client, Queryable } from '../database/pool.ts';
 import { sourceOfKey } from '../database/stream-key.ts';
 import type { Ms, Pages } from '../reading/reading.ts';
@@ -10,9 +10,9 @@ export interface KnownPages {
   /** Most records that a page shows, of this list or else of any list of the source; undefined: as many as are asked for. */
   readonly size: number | undefined;
   readonly varies: boolean;
-  /** Those of another list of the source vary. */
+  /** Pages of another list of the source vary. */
   readonly othersVary: boolean;
-  /** What was covered before this time was read to the end of its list. */
+  /** Ranges synced before this time were read to the end of the list. */
   readonly provenMs: Ms | undefined;
 }
 

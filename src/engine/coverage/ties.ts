@@ -30,10 +30,10 @@ export async function noteTie(client: Client, claim: Claim, list: string, tie: T
 }
 
 /**
- * Records whose version is earlier than that of their row, though the reply is later and the row may be dated ahead
- * (see merge.ts): either change may have come first. `passedOver`: their versions by id. Their seconds stay outside the
- * synced range until a reply is true of `_true_by` of the row or later. Then they are read again, unless the row shows
- * the version.
+ * Notes records of a later reply whose version is earlier than that of their row, if the row may be dated ahead (see
+ * merge.ts): either change may have come first. `passedOver`: their versions by id. Their seconds stay outside the
+ * synced range until a reply shows the state at `_true_by` of the row or later. Then they are read again, unless the
+ * row has the version.
  */
 export async function noteHeld(
   client: Client,

@@ -1,15 +1,21 @@
-/** What others have made on our views and functions: it is kept while these are dropped and made anew. */
+/**
+ * Saves the objects and rights of others that depend on our views and functions, while these are dropped and created
+ * again.
+ */
 import type pg from 'pg';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
 
 export interface Dependent {
-  /** As `view own.report`. */
+  /** Such as `view own.report`. */
   readonly name: string;
   /** Makes it again, with its owner, options, comments and rights. */
   readonly statements: readonly string[];
 }
 
-/** All that goes with the dropped ones and is not ours, in the order in which it was made. Throws ShelfdeskError if some of it cannot be made again. */
+/**
+ * The objects of others that are dropped together with our views, in the order of their creation. Throws ShelfdeskError
+ * if one of them cannot be created again.
+ */
 export async function dependentsOf(
   client: pg.Client,
   dropped: readonly string[],
@@ -21,7 +27,7 @@ export async function dependentsOf(
   return rows;
 }
 
-/** Makes again what went with the dropped ones, and gives the rights on ours back. */
+/** Creates the dropped objects of others again, and restores the rights on our views and functions. */
 export async function restore(
   client: pg.Client,
   others: readonly Dependent[],
@@ -39,7 +45,7 @@ export async function restore(
       return false;
     }
   };
-  // One may read another that is younger, because somebody has replaced it.
+  // A view may depend on a younger one, if somebody has replaced it.
   for (let before = Number.POSITIVE_INFINITY; left.length > 0 && left.length < before; ) {
     before = left.length;
     const failed: Dependent[] = [];
@@ -50,7 +56,7 @@ export async function restore(
   for (const grant of grants) await tried({ name: grant, statements: [grant] });
 }
 
-/** Statements that give the rights on these views and functions of ours which people have been given. */
+/** Statements that restore the rights of others on our views and functions. */
 export async function grantsOn(client: pg.Client, ours: readonly string[]): Promise<string[]> {
   const { rows } = await client.query<{ grant: string }>(
     `select format('grant %s on %s to %s%s', a.privilege_type, c.oid::regclass, case a.grantee when 0 then 'public' else a.grantee::regrole::text end,
@@ -74,8 +80,8 @@ const inTheWay = (names: readonly string[]) =>
   );
 
 /**
- * $1: names of dropped views and functions, as `view sync.status`. $2: names of all of ours. What goes with a view: its rule and its
- * type; these count as the view.
+ * $1: names of dropped views and functions, as `view sync.status`. $2: names of all of ours. The rule and the type of a
+ * view count as the view.
  */
 const dependents = `
   with recursive names as (

@@ -25,7 +25,7 @@ export interface Sql {
   readonly migrations: string;
   /** Are applied whole when they change. */
   readonly views: string;
-  /** Of the program. It does not replace the views of a newer one. */
+  /** Version of the program. It does not replace the views of a newer one. */
   readonly version: string;
 }
 
@@ -43,7 +43,7 @@ const theViews = 'schema/views';
 const mayNot = '42501';
 /** SQLSTATE of an undefined object. */
 const isNot = '42704';
-/** For a role that may not create roles. */
+/** The SQL that an administrator runs for a role that may not create roles. */
 export const makeRoles =
   'create role shelfdesk_owner; create role shelfdesk_writer; create role shelfdesk_reader; create role shelfdesk_reader_pii; create role shelfdesk_sql';
 const silent = { info: () => {}, warn: () => {}, error: () => {} };
@@ -119,8 +119,8 @@ async function settleRoles(client: pg.Client): Promise<void> {
 }
 
 /**
- * By default everybody may write messages to the log of writes, without bound, also in a transaction that only reads. Only a superuser
- * can take that right away.
+ * By default every login may write unlimited messages to the write-ahead log, even in a read-only transaction. Only a
+ * superuser can take that right away.
  */
 async function keepFromEmitting(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ routine: string }>(
@@ -204,7 +204,7 @@ async function connect(url: string): Promise<pg.Client> {
   }
 }
 
-/** What this program would apply, and the migrations in the database that it does not know, or newer views. */
+/** The migrations that are missing in the database, and those that this program does not know, or newer views. */
 export async function pendingMigrations(
   db: Queryable,
   sql: Sql = ownSql,

@@ -69,7 +69,7 @@ async function makeTables(client: pg.Client, { name: source, schema, tables = []
   return isNew;
 }
 
-/** By table, the columns that it has. */
+/** The columns of each table. */
 async function columnNames(client: pg.Client, tables: readonly SourceTable[]): Promise<Map<string, Set<string>>> {
   const { rows } = await client.query<{ name: string; columns: string[] }>(
     `select n.name, array_agg(a.attname::text) as columns from unnest($1::text[]) n (name)
@@ -191,7 +191,7 @@ async function make(client: pg.Client, source: string, name: string, statements:
   return true;
 }
 
-/** By table, in the order of the catalog. */
+/** The columns of each table, in the order of the database. */
 async function columnsOf(client: pg.Client, masked: readonly Masked[]): Promise<Map<string, Shown[]>> {
   const { rows } = await client.query<{ rows: string; columns: Shown[] }>(
     `select w.rows, json_agg(json_build_object('name', a.attname, 'comment', col_description(a.attrelid, a.attnum),
@@ -221,7 +221,8 @@ function commentsOf({ name, rows = name, record }: SourceTable): string[] {
 }
 
 /**
- * The masked views of the sources that the migrations know have the names of their tables, and a table that tells of nobody has none.
+ * The masked views of a source. If the migrations have its tables (`schema` undefined), a view has the name of its
+ * table, and a table without personal data has no view.
  */
 const maskedOf = ({ tables = [], schema }: Mirror): Masked[] =>
   tables

@@ -25,7 +25,7 @@ export async function openCandidates(client: pg.Client, sources: readonly Mirror
     `select pg_get_viewdef('sync.open_deletion_candidates'::regclass) as sql`,
   );
   const { sql } = rows[0]!;
-  // A worker that may not write must find nothing to write.
+  // The login of a worker may have no right to change views, so nothing is written if the view is current.
   const branches = further.flatMap(({ key, rowFacts }) =>
     rowFacts && !sql.includes(`'${key}'`) ? [branchOf(key, rowFacts)] : [],
   );

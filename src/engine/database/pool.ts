@@ -56,11 +56,14 @@ export const givesUp = {
  */
 export const ownNames = { search_path: 'pg_catalog, pg_temp' } satisfies SessionSettings;
 
-/** A process runs at most eight jobs of an account, besides its reconciler and schedule. */
+/** Least size of the pool: a process runs at most eight jobs of an account, its reconciler and its schedule. */
 const poolLeast = 10;
 /** The limit for any number of accounts. A query without a free connection waits for one. */
 const poolMost = 18;
-/** Of the budget, for any number of accounts: its statements are short, and more connections grant no more a second. */
+/**
+ * Connections of the budget, for any number of accounts. Its statements are short, and more connections would not grant
+ * more requests per second.
+ */
 const ledgerMost = 2;
 
 /** The most connections of a process for its work, apart from the budget. */
@@ -68,7 +71,7 @@ export const workConnections = (accounts: number): number => Math.min(poolLeast 
 /** The most connections of a process, for its work and the budget. */
 export const connectionsOf = (accounts: number): number => workConnections(accounts) + ledgerMost;
 
-/** For pages and probes: many browsers, each for a moment. */
+/** Most connections for pages and probes: many browsers, each for a moment. */
 export const lookersMost = 4;
 /** A silent server counts as away. Longer than any look may take. */
 const silentMs = 25_000;
@@ -157,8 +160,8 @@ export const withKeptPlans = [
 ].join('; ');
 
 /**
- * Begins a transaction that is on the disk when its commit has answered, and with it all that was committed before. For
- * promises: a slot that is taken, a fencing token, a pause, an erasure. They are few.
+ * Begins a transaction that is on disk when its commit returns, together with everything committed before. For the few
+ * facts that may never be lost: a taken slot, a fencing token, a pause, an erasure.
  */
 export const durably = 'begin; set local synchronous_commit = on';
 

@@ -1,6 +1,6 @@
 /**
- * What no mirror can be made in: an old server, another encoding, schemas of somebody else. Found before anything is made,
- * so that a database of others stays as it is.
+ * Refuses databases that cannot hold the mirror: an old server, another encoding, schemas of other people. The check
+ * comes first, so that such a database stays unchanged.
  */
 
 import { readdir, readFile } from 'node:fs/promises';
@@ -125,7 +125,7 @@ async function foreignSchemas(
     if (applied?.has(name)) continue;
     for (const schema of schemasIn(await readFile(join(folder, file), 'utf8'))) wanted.add(schema);
   }
-  // It stands already if sync.migrations does.
+  // The schema exists already if sync.migrations does.
   if (applied !== undefined) wanted.delete('sync');
   if (isNew) for (const { name, schema } of sources) if (schema !== undefined) wanted.add(name);
   const asked = [...wanted, ...(isNew ? [queueSchema] : [])];

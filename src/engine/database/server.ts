@@ -8,7 +8,7 @@ export interface ServerFacts {
   /** 180004 for 18.4. */
   readonly versionNumber: number;
   readonly version: string;
-  /** As SQL names it: quoted where it must be. So is the database. */
+  /** Quoted as in SQL where necessary, like the name of the database. */
   readonly role: string;
   readonly database: string;
   readonly encoding: string;

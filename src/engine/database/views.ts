@@ -13,9 +13,9 @@ import { dependentsOf, grantsOn, restore } from './dependents.ts';
 import type { Queryable } from './pool.ts';
 
 export interface Views {
-  /** Of the whole text. */
+  /** Checksum of the whole text. */
   readonly checksum: string;
-  /** Of the program that has them. */
+  /** Version of the program that has these views. */
   readonly version: string;
   /** Each makes one view or function, with its comments and triggers. They run in this order. */
   readonly parts: readonly string[];
@@ -32,8 +32,8 @@ export async function readViews(folder: string, version: string): Promise<Views>
 }
 
 /**
- * `newer`: a program of a newer version has applied others. Two commits of one version replace each other's. A database before
- * migration 0002 tells no version.
+ * `newer`: a program of a newer version has applied its views. Two commits of one version replace each other's views. A
+ * database before migration 0002 has no version.
  */
 export async function stateOfViews(
   db: Queryable,
@@ -54,7 +54,7 @@ export async function stateOfViews(
 /** SQLSTATEs of what cannot be replaced: a view with other columns, a function with another result. */
 const irreplaceable = ['42P16', '42P13'];
 
-/** Throws ShelfdeskError, and changes nothing, if what others have made on our views cannot stay. */
+/** Throws ShelfdeskError, and changes nothing, if objects of others that depend on our views cannot be kept. */
 export async function applyViews(client: pg.Client, views: Views): Promise<void> {
   const dropped = new Set<string>();
   for (;;) {
@@ -85,7 +85,7 @@ async function applyAll(client: pg.Client, { checksum, version, parts }: Views, 
   const others = drop.length > 0 ? await dependentsOf(client, drop, ours) : [];
   const grants = drop.length > 0 ? await grantsOn(client, ours) : [];
   for (const name of drop) await client.query(`drop ${name} cascade`);
-  // What sources bring is made anew with the views.
+  // Comments and views of sources are made again together with the views.
   if (before[0]) await client.query(`${forgetComments}; delete from sync.source_files where name !~ '[.]sql$'`);
   for (const part of parts) {
     try {
@@ -115,7 +115,7 @@ function nameOf(part: string, error: unknown): string | undefined {
   return of ?? view;
 }
 
-/** What a role lacks is told by `migrate`. */
+/** `migrate` reports the missing rights of a role. */
 function failed(part: string, error: pg.DatabaseError): Error {
   if (['42501', '42704'].includes(error.code ?? '')) return error;
   const [name] = /(?<=^create or replace )\w+ [\w.]+/m.exec(part) ?? ['a comment'];
@@ -127,7 +127,10 @@ function failed(part: string, error: pg.DatabaseError): Error {
   );
 }
 
-/** A view or function that the files no longer have. What others built on it is named by PostgreSQL. */
+/**
+ * Drops a view or function that the files no longer have. The error of PostgreSQL names objects of others that depend
+ * on it.
+ */
 async function dropOld(client: pg.Client, name: string): Promise<void> {
   try {
     await client.query(`drop ${name.replace(/^(view|function|procedure) /, '$1 if exists ')}`);
@@ -142,7 +145,7 @@ async function dropOld(client: pg.Client, name: string): Promise<void> {
   }
 }
 
-/** What the statements of this transaction have made or replaced. */
+/** The views and functions that this transaction has created or replaced. */
 const madeNow = `
   select format('view %s', c.oid::regclass) as name from pg_class c
   where c.relkind = 'v' and c.xmin::text = pg_current_xact_id()::xid::text

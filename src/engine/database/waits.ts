@@ -7,13 +7,13 @@ import type pg from 'pg';
 import { connectSession, sessionTo, watched } from './session/session.ts';
 
 const lookMs = 1000;
-/** After an interruption. */
+/** Interval of the looks after an interruption. */
 const hurryMs = 250;
-/** A statement that takes so many looks is asked about; then after twice as many, and so on. */
+/** A statement that runs for this many looks is examined, and again each time the number has doubled. */
 const patience = 3;
-/** Looks until the same wait is told again. */
+/** The same wait is told again after this many looks. */
 const quiet = 300;
-/** From the first canceled statement to the end of a process that still runs. */
+/** A process that still runs this long after the first canceled statement is ended. */
 const endMs = 4000;
 
 /** The lock of migrate.ts, 'SHMI'. */
@@ -22,7 +22,7 @@ export const migrationLock = 0x53_48_4d_49;
 interface Wait {
   readonly pid: number;
   readonly kind: string;
-  /** Of the table; null if no table, or none of this database, is known. */
+  /** Name of the table; null if it is unknown, or of another database. */
   readonly relation: string | null;
   readonly key: number | null;
   /** 0: a prepared transaction. Null: unknown. */
@@ -121,7 +121,10 @@ export function tellWaits(signal: AbortSignal, say: (sentence: string) => void, 
   else signal.addEventListener('abort', hurry, { once: true });
 }
 
-/** Process ids of sessions whose statement takes long, by URL. node-postgres tells the running statement only by a field of its own. */
+/**
+ * Process ids of sessions whose statement takes long, by URL. Only a private field of node-postgres shows the running
+ * statement.
+ */
 function longOnes(
   busy: Map<pg.ClientBase, { statement: object; looks: number }>,
   isHurried: boolean,

@@ -31,8 +31,7 @@ export interface WholeList {
 export async function settleAbsence(
   ctx: Context,
   claim: Claim,
-  stream: ListStream<Row>,
-  list: string,
+  { stream, list }: { stream: ListStream<Row>; list: string },
   whole: WholeList,
   accepts: boolean,
 ): Promise<string | undefined> {
@@ -111,7 +110,7 @@ const isWithin = ({ merge }: Pick<ListStream<Row>, 'merge'>, fromMs: Ms, earlier
     : `t.${version} >= $2::timestamptz - interval '${earlier}'`;
 };
 
-/** The ids of the rows that exist at the source as far as the mirror knows. `fromMs`: those that changed since then. */
+/** The ids of live rows: the mirror knows no deletion of them. `fromMs`: only rows that changed since then. */
 export async function idsOfLive(
   db: pg.Pool,
   account: string,

@@ -286,7 +286,7 @@ export async function noteWait(client: Client, claim: Claim, note: string | unde
   ]);
 }
 
-/** The latest time, in ms, from which on one of this run's deleted candidates is known to have existed. */
+/** When the deletion candidates that this run confirmed are known to have existed: the latest of these times, in ms. */
 export async function goneSince(db: Queryable, claim: Claim, facts: RowFacts): Promise<Ms | undefined> {
   const { rows } = await db.query<{ since_ms: Ms | null }>(
     `select extract(epoch from max(${existedAt(facts)}))::float8 * 1000 as since_ms

@@ -1,4 +1,4 @@
-/** What the sweeps of all lists share: a record is fetched by id, and many deletions need a person. */
+/** Shared by the sweeps of all lists: fetches a record by id, and stops mass deletions until a person confirms them. */
 import { Fatal, Gone, Retry } from '../../errors.ts';
 import type { ListStream, Row } from '../../sources/source.ts';
 import { type Context, sourceOf } from '../context.ts';

@@ -2,7 +2,7 @@
 import type { OpenSource } from '../context.ts';
 import type { Ms } from '../reading/reading.ts';
 
-/** No copy of a source is further behind than this, whatever the lookback. */
+/** Upper bound of the lag of a replica of a source, for any lookback. */
 const longestBehindMs = 10 * 60_000;
 
 /** How far a copy of the source may be behind. */
@@ -12,10 +12,10 @@ export const behindMs = ({ lookbackMs }: Pick<OpenSource, 'lookbackMs'>): Ms => 
 export const goneBy = ({ send }: Pick<OpenSource, 'send'>, asOfMs: Ms): Ms =>
   Math.max(send.sourceNow() ?? 0, asOfMs) + 1000;
 
-/** A tombstone goes by our clock no further than this: until then, what comes back is taken for an old reply. */
+/** Upper bound of `lateMs`. A record that comes back before the time of its tombstone counts as an old reply. */
 const longestLateMs = 15 * 60_000;
 
 export const lateMs = ({ send }: Pick<OpenSource, 'send'>): Ms => Math.min(send.dateBehindMs(), longestLateMs);
 
-/** The same by each clock, for a tombstone. */
+/** The time of a tombstone: `goneBy` plus `lateMs`. */
 export const buriedBy = (source: Pick<OpenSource, 'send'>, asOfMs: Ms): Ms => goneBy(source, asOfMs) + lateMs(source);

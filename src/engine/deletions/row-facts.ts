@@ -26,7 +26,7 @@ export const partsOf = (stream: Pick<ListStream<Row>, 'merge' | 'rowFacts'>): Pa
   ...(stream.rowFacts?.parts ?? []),
 ];
 
-/** What a tombstone sets besides: since when the record may be gone, and what it clears. */
+/** Further columns that a tombstone sets: the earliest time of the deletion, and columns that it clears. */
 export function tombstoneOf({ rowFacts }: Pick<ListStream<Row>, 'rowFacts'>, lookbackMs: number): string {
   if (rowFacts === undefined) return '';
   const after = `least($3, ${lastShown(rowFacts, '')} - ${lookbackMs} * interval '1 millisecond')`;
@@ -45,7 +45,7 @@ const hidden = ({ name, flag }: { name: string; flag: string }) => `(coalesce(t.
       select from sync.coverage c
       where (c.account_id, c.stream_key, c.list) = ($1, $2, '${name}') and not c.redundant))`;
 
-/** Whether this list shows the row, as far as lists of their own exist. `list`: SQL. */
+/** Whether this list shows the row, if rows of the stream are in different lists. `list`: SQL. */
 export function shownIn(stream: Lists & Pick<ListStream<Row>, 'key'>, list: string): string {
   const own = flagged(stream);
   if (own.length === 0) return 'true';

@@ -18,7 +18,7 @@ export async function sweepWholeList(ctx: Context, claim: Claim, stream: ListStr
     });
     missing.push(...gaps);
     if (whole === undefined) continue;
-    const unknown = await settleAbsence(ctx, claim, stream, list, whole, await acceptsDeletions(ctx.pg, claim.run));
+    const unknown = await settleAbsence(ctx, claim, { stream, list }, whole, await acceptsDeletions(ctx.pg, claim.run));
     if (unknown !== undefined) missing.push(unknown);
   }
   const rejects = await openSince(ctx.pg, claim, started);

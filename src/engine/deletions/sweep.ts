@@ -117,7 +117,7 @@ async function sweepPart(
     cuts: await stream.cuts?.(ctx.pg, claim),
     until: untilMs,
     updatedSince: sinceMs > 0 ? sinceMs - 1000 : undefined,
-    // What a list that ends too early does not show is asked for by id.
+    // Records that a list hides by ending too early are fetched by id.
     ends: { ...(await endsOf(ctx, claim, stream, list)), doubt: 'never' },
   };
   const reading = inFewer(readByCreation, fromMs, options);

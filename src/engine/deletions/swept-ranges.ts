@@ -11,7 +11,7 @@ import type { Claim } from '../runs/claims.ts';
 import { reopen, resumeMs } from '../runs/ranges.ts';
 import { type NewRun, openRun, type RunState, withAccount } from '../runs/runs.ts';
 
-/** A sweep that ended longer ago than this does not answer a new request. */
+/** A new request for a sweep starts again if the last sweep ended longer ago than this. */
 const goOnMs = 3_600_000;
 
 /**

@@ -1,4 +1,4 @@
-/** What it takes to read every stored row again, or a sample of them: the announcement of a sweep or a verification. */
+/** Estimates the cost of reading every stored row again, or a sample of them, before a sweep or a verification. */
 
 import type { Declared } from '../../sources/source.ts';
 import type { Limits } from '../budget/ledger.ts';
@@ -63,7 +63,7 @@ async function countRows({ pg, account }: Pick<Context, 'pg' | 'account'>, from:
   return rows[0]!.n;
 }
 
-/** The first period has all of its credits at once. */
+/** All credits of the first period are available immediately. */
 function secondsOf(credits: number, { credits: most, reserve, periodMs, requestsPerSecond }: Limits): number {
   const allowed = most - reserve;
   return Math.max(credits / requestsPerSecond, (Math.max(0, credits - allowed) / allowed) * (periodMs / 1000));

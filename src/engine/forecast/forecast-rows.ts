@@ -1,4 +1,4 @@
-/** What the warehouse knows about future work, and the stored forecasts. */
+/** Queries for forecasts: facts in the warehouse about future work, and stored forecasts. */
 import type pg from 'pg';
 import type { Range as Part } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
@@ -16,7 +16,10 @@ export interface ForecastTotals {
   readonly assumptions: readonly string[];
 }
 
-/** A question without its kind. Keys and streams are in a fixed order. */
+/**
+ * The parameters of a forecast without the kind of run. Keys and streams are in a fixed order, so that equal questions
+ * are equal JSON.
+ */
 export type AskedFor = Readonly<Record<string, unknown>>;
 
 /** An answer of `plan` counts this long for a run of the same question. */

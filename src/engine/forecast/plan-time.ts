@@ -163,7 +163,7 @@ function goOn(reader: Reader, nowMs: number): void {
 }
 
 /**
- * Skips whole multiples of the measured periods, if the tail is long and regular. The clock of the reader stands still
+ * Skips whole multiples of the measured periods, if the tail is long and regular. The clock of the reader does not move
  * meanwhile.
  */
 function passOver(reader: Reader, nowMs: number, { periodMs }: ledger.Rules): { ms: number; requests: number } {
@@ -178,7 +178,7 @@ function passOver(reader: Reader, nowMs: number, { periodMs }: ledger.Rules): { 
   const done = left - reader.left;
   const times = Math.floor(reader.left / done);
   reader.left -= times * done;
-  // The rest is shorter than the measured part.
+  // The remaining tail is shorter than the measured part.
   reader.sinceMs = Number.POSITIVE_INFINITY;
   reader.measured = undefined;
   if (reader.left > 0) return { ms: times * (nowMs - fromMs), requests: times * done };

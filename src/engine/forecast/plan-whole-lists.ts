@@ -11,7 +11,9 @@ import type { Planning, Question } from './planning.ts';
 /** Time to store a page, in ms. */
 const storeMs = 20;
 
-/** What a run of these streams will request. A list that was never read has an unknown length: the forecast says so. */
+/**
+ * The requests of a run of these streams. A list that was never read has an unknown length, which the forecast says.
+ */
 export async function partsOfWholeLists(
   planning: Planning,
   question: Question,
@@ -60,7 +62,7 @@ interface Rows {
   readonly lastSize: number | undefined;
 }
 
-/** The first page may tell how many records there are, or be the only one. */
+/** The number of records, if the first page shows it or is the only one. */
 async function totalOf(planning: Planning, stream: ListStream<Row>): Promise<number | undefined> {
   const { ctx, counted } = planning;
   const request = stream.request(stream.lists[0].name, { page: 1, perPage: stream.paging.perPage });

@@ -40,10 +40,10 @@ interface StreamPlanned {
   readonly deferred_until?: string;
 }
 
-/** Used if no recent request tells the latency. */
+/** Latency of requests if none was measured recently. */
 const assumedLatencyMs = 300;
 const recentMs = 6 * 3_600_000;
-/** From the end of one job to the start of the next one. */
+/** Assumed time from the end of one job to the start of the next one. */
 const assumedBetweenMs = 100;
 const timeoutMs = 30_000;
 
@@ -58,7 +58,7 @@ export async function plan(question: Question, { ctx, counts }: Given): Promise<
   };
   const parts = new Map<OpenSource, readonly Part[]>();
   for (const source of ctx.sources.values()) parts.set(source, await source.declaration.forecast(planning, question));
-  // No run paid for these credits.
+  // Credits of the forecast itself, which belong to no run.
   const counted = takeCredits(ctx);
   const others = await runsAtWork(ctx.pg, ctx.account);
   if (others.length > 0) planning.assumed.add(`run ${others.join(', ')} is running as well; its cost comes on top`);

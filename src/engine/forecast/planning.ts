@@ -8,7 +8,7 @@ export type Question =
   | { readonly kind: 'sync'; readonly streams: readonly StreamKey[] }
   | { readonly kind: 'backfill'; readonly streams: readonly StreamKey[]; readonly range: Range };
 
-/** What a forecast collects while it is made. */
+/** The state of a forecast while it is computed. */
 export interface Planning {
   readonly ctx: Context;
   readonly nowMs: Ms;

@@ -22,7 +22,7 @@ export function bearerDialect({ address, token }: { address: string; token: stri
     failure(_request, { status, text }, { shown, asOf }) {
       const what = `${shown}: ${status}`;
       if (status === 401) return refusal(what, tokenRefused(token));
-      // A page in HTML is of a proxy or a firewall, and often passes.
+      // An HTML page comes from a proxy or a firewall, so the refusal is often temporary.
       if (status === 403 && text.trimStart().startsWith('<')) return new Retry(what);
       if (status === 403) return refusal(what, rightMissing(`Give ${token} the right to read it.`), true);
       if (status === 404) return new Gone(what, asOf, 'The source does not have it any more.');

@@ -1,14 +1,14 @@
 /**
- * Why a request fails, in words: one text for each cause, wherever it is met (runs, page, alarms, `doctor`, `init`). Pure.
- * Of an address it shows the host and the port, because people paste keys into the rest.
+ * Causes of failed requests in words: one text for each cause, in runs, page, alarms, `doctor` and `init`. Pure. Only
+ * host and port of an address are shown, because people paste keys into the rest.
  */
 import { exitCodes, Fatal, Retry } from '../../errors.ts';
 
 export interface Cause {
-  /** What happened and where: a part of a sentence. */
+  /** The failure and its place, as a part of a sentence. */
   readonly what: string;
   readonly remedy: string;
-  /** Another try meets the same, until somebody has changed something. */
+  /** Retries fail in the same way until a person changes something. */
   readonly lasts: boolean;
   /** Words of the source, which only a terminal shows. */
   readonly quote?: string;
@@ -16,9 +16,9 @@ export interface Cause {
   readonly short?: string;
 }
 
-/** Where a request goes. */
+/** The destination of a request. */
 export interface Place {
-  /** As people call it: `the help desk`. */
+  /** Name for people: `the help desk`. */
   readonly label: string;
   readonly address: URL;
   /** The setting that has the address. */
@@ -76,7 +76,7 @@ const noTls = /^(EPROTO|ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTT
 const metAtProxy = new WeakSet<object>();
 export const noteAtProxy = (error: object): void => void metAtProxy.add(error);
 
-/** What undici says of the reply of a proxy. */
+/** Messages of undici about the reply of a proxy. */
 const isOfProxy = /^Proxy response \((\d+)\)|^Proxy Authentication Required \((407)\)/;
 
 /** No reply came. `error`: what the client threw. */
@@ -139,7 +139,7 @@ export function causeOfError(error: unknown, place: Place): Cause {
   );
 }
 
-/** What a cache kept says nothing about now, neither of what is there nor of what is not. */
+/** A cached copy proves nothing about now: neither what exists nor what is missing. */
 export const aCopy = (seconds: number, { address, label }: Place): Cause =>
   passing(
     `a cache before ${hostOf(address)} answered with a copy ${Number.isFinite(seconds) ? `that is ${seconds} s old` : 'of an age that cannot be read'}`,
@@ -268,7 +268,7 @@ export const webPage = ({ address, setting }: Place): Pick<Cause, 'what' | 'reme
   remedy: `Check ${setting}: it may be the address of the site, not of its interface (${ending(setting, address)}); or somebody in between answers, such as a login or a maintenance page. ${again}`,
 });
 
-/** The first part of a path may be anything. */
+/** The first part of a path is free. */
 const ending = (setting: string, { pathname }: URL): string =>
   `${setting} now ends in /${pathname.split('/').slice(1).slice(-2).join('/')}`;
 
@@ -291,8 +291,8 @@ const passing = (what: string, remedy: string, words?: string): Cause => ({
 });
 
 /**
- * What the source does, if the error concerns all that is asked of it: no record alone, no part that the token may not read, no
- * request of ours that is wrong. `words`: the error without its request.
+ * The outage of the source in words, if the error concerns every request. Not for errors of one record, of a part that
+ * the token may not read, or of a wrong request of ours. `words`: the error without its request.
  */
 export function answerOf(error: unknown, status: number | undefined, words: string): string | undefined {
   if (error instanceof Fatal) {

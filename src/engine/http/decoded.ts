@@ -3,14 +3,17 @@ import { isUtf8 } from 'node:buffer';
 import { pipeline, Readable } from 'node:stream';
 import { createBrotliDecompress, createGunzip } from 'node:zlib';
 
-/** What requests ask for. */
+/** The header Accept-Encoding of requests. */
 export const acceptEncoding = 'gzip, br';
 
 const decoders = { gzip: createGunzip, 'x-gzip': createGunzip, br: createBrotliDecompress };
 
 /** The body of a reply cannot be decoded. */
 export class Undecodable extends Error {
-  /** Another try would get the same: it is in an encoding that nobody asked for. Else it was cut short or damaged. */
+  /**
+   * A retry would fail in the same way: the body has an encoding that was not requested. Otherwise it was truncated or
+   * damaged.
+   */
   readonly lasts: boolean;
   constructor(message: string, lasts: boolean, cause?: unknown) {
     super(message, { cause });
@@ -51,7 +54,7 @@ export async function* decodedBody(body: Readable, encoding = ''): AsyncGenerato
   }
 }
 
-/** `notUtf8`: U+FFFD stands for bytes that are not UTF-8. */
+/** `notUtf8`: bytes that are not UTF-8 were replaced by U+FFFD. */
 export async function textOf(chunks: AsyncIterable<Uint8Array>): Promise<{ text: string; notUtf8?: true }> {
   const parts: Uint8Array[] = [];
   for await (const part of chunks) parts.push(part);

@@ -6,8 +6,8 @@
 
 import type { ShelfdeskError } from '../../errors.ts';
 import type { RateHeaders } from '../budget/budget.ts';
-import type { Ways } from './proxies.ts';
 import type { IdTypes, Request } from './request.ts';
+import type { Ways } from './ways.ts';
 
 /** A reply, as a dialect sees it. */
 export interface Said {

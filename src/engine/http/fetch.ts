@@ -1,8 +1,8 @@
 /** Sends one HTTP request and returns the whole reply as text. send.ts decides what to send, and what a reply means. */
 import sendRequest from 'undici/lib/api/api-request.js';
 import { decodedBody, textOf, Undecodable } from './decoded.ts';
-import type { Ways } from './proxies.ts';
 import { type TooLarge, withinCap } from './read-body.ts';
+import type { Ways } from './ways.ts';
 
 /** Time-out of a request, in all. If a process dies, the budget holds the credits of its request at least this long. */
 export const timeoutMs = 30_000;

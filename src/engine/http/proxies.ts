@@ -1,9 +1,4 @@
-/** Which proxy a request goes through, as HTTP_PROXY, HTTPS_PROXY and NO_PROXY say, and the connections of each way. */
-import connect from 'undici/lib/api/api-connect.js';
-import Agent from 'undici/lib/dispatcher/agent.js';
-import Pool from 'undici/lib/dispatcher/pool.js';
-import ProxyAgent from 'undici/lib/dispatcher/proxy-agent.js';
-import { noteAtProxy } from './causes.ts';
+/** Which proxy a request goes through, as HTTP_PROXY, HTTPS_PROXY and NO_PROXY say. */
 
 export interface Proxies {
   readonly http: URL | undefined;
@@ -12,7 +7,6 @@ export interface Proxies {
   readonly none: string;
 }
 
-// @internal Tests open sources without a proxy, whatever the environment says.
 export const noProxies: Proxies = { http: undefined, https: undefined, none: '' };
 
 /** A proxy cannot reach this machine itself. */
@@ -53,43 +47,3 @@ const numberOf = (address: string): number | undefined =>
   /^\d{1,3}(\.\d{1,3}){3}$/.test(address)
     ? address.split('.').reduce((sum, part) => sum * 256 + Number(part), 0)
     : undefined;
-
-/** The connections of this process, direct ones and through proxies. */
-export interface Ways extends AsyncDisposable {
-  readonly proxies: Proxies;
-  to(address: URL): Agent | ProxyAgent;
-}
-
-/** Only the whole package gives its pools the method that opens a tunnel. */
-const clientFactory = (proxy: URL, options: object) =>
-  Object.assign(new Pool(proxy, options), {
-    async connect(this: Pool, asked: Parameters<Pool['connect']>[0]) {
-      try {
-        return await connect.call(this, asked);
-      } catch (error) {
-        noteAtProxy(error as object);
-        throw error;
-      }
-    },
-  });
-
-/** At most four connections to each host. */
-export function openWays(proxies: Proxies = noProxies): Ways {
-  const connections = 4;
-  const direct = new Agent({ connections });
-  const through = new Map<string, ProxyAgent>();
-  return {
-    proxies,
-    to(address) {
-      const proxy = proxyFor(address, proxies);
-      if (proxy === undefined) return direct;
-      const { href } = proxy.url;
-      const agent = through.get(href) ?? new ProxyAgent({ uri: href, connections, clientFactory });
-      through.set(href, agent);
-      return agent;
-    },
-    async [Symbol.asyncDispose]() {
-      await Promise.all([direct, ...through.values()].map(agent => agent.close()));
-    },
-  };
-}

@@ -7,7 +7,7 @@ import { parseJson } from '../exact-json.ts';
 
 /** A body beyond the cap. It was not read to its end. */
 export interface TooLarge {
-  /** What was read, or what the header announces. */
+  /** Number of bytes read, or announced by the header. */
   readonly bytes: number;
   readonly capBytes: number;
   /** The first characters of the body. */
@@ -20,8 +20,8 @@ const headBytes = 16_384;
 class PastCap extends Error {}
 
 /**
- * Reads `chunks` with `read`. `announced`: the size that the header announces, if it is above the cap no more than the first chunk is
- * read. Throws what reading throws. `chunks` are closed in any case, which aborts the request.
+ * Reads `chunks` with `read`. `announced`: the size in the header; above the cap, only the first chunk is read.
+ * Rethrows errors of the read. Always closes `chunks`, which aborts the request.
  */
 export async function withinCap<R>(
   chunks: AsyncIterable<Uint8Array>,

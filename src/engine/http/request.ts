@@ -29,7 +29,7 @@ export interface Request<T> {
   total?(body: unknown): number | undefined;
   /** The kind of its records, as the source's field rules name it: `tickets`. */
   readonly kind: string;
-  /** For a list: it belongs to one record (the volumes of a shelf), so an error of it concerns that record alone. */
+  /** For a list of one record (the volumes of a shelf): its errors concern that record only. */
   readonly ofOne?: true;
   /** Acts as the authenticated user, so it needs a token of that user. */
   readonly as?: 'user';
@@ -56,7 +56,7 @@ export interface Reply<T> {
   /** Readable records, in their order. */
   readonly records: readonly T[];
   readonly unreadable: readonly Unreadable[];
-  /** The number of records, readable or not: it tells where the list ends. */
+  /** The number of records, readable or not. It shows the end of the list. */
   readonly arrived: number;
   /**
    * The reply shows everything that happened before this time (ms since 1970, the clock that stamps records): `Date` −
@@ -71,13 +71,16 @@ export interface Reply<T> {
    * read before the header is written, and the header has a grain of 1 s.
    */
   readonly trueBy: number;
-  /** The same by each clock: later than `trueBy` if `Date` is behind the database's clock (see budget/clocks.ts). */
+  /**
+   * Like `trueBy`, by the later of two clocks: it is later if `Date` is behind the database's clock (see
+   * budget/clocks.ts).
+   */
   readonly shownBy: number;
   /** The source's clock moved by this much, in ms. This reply, or what it continues, proves nothing. */
   readonly clockMovedMs?: number;
   /** The cursor of the next page: see `Request.next`. */
   readonly next?: string;
-  /** U+FFFD stands for bytes that are not UTF-8. */
+  /** Bytes that are not UTF-8 were replaced by U+FFFD. */
   readonly notUtf8?: true;
   /** Total-Count, if it was requested, `totalItems`, or what the request finds in the body. */
   readonly total: number | undefined;
@@ -107,8 +110,8 @@ export function check<T>(
 }
 
 /**
- * What the schema makes of a record. Where it refuses a number of any size and wants a double, it gets the nearest one: the
- * record is stored from its text. An id is never rounded.
+ * Parses a record by its schema. If the schema refuses a large number, it gets the nearest double, because the record
+ * is stored from its text. Ids are never rounded.
  */
 export function parsed<T>(schema: z.ZodType<T>, raw: unknown, idTypes: IdTypes): z.ZodSafeParseResult<T> {
   const checked = schema.safeParse(raw);

@@ -103,6 +103,8 @@ export interface Send {
   dateBehindMs(): number;
   /** Duration of the last reply; 0 before the first. */
   latencyMs(): number;
+  /** Books the replies of this process that are not booked yet. It never rejects. */
+  book(): Promise<void>;
   /** Credits used since the last call, including those of failed requests. */
   takeCredits(): number;
   /** Why no request is sent now, and for how many ms more; undefined if one is in flight or none is wanted. */
@@ -365,6 +367,7 @@ export function makeSend(deps: {
       sourceNow: () => seen && seen.provenMs + Math.floor(clock.monotonic() - seen.at),
       dateBehindMs: () => dateBehindMs,
       latencyMs: () => seen?.durationMs ?? 0,
+      book: () => budget.book(),
       takeCredits: () => {
         const taken = used.credits;
         used.credits = 0;

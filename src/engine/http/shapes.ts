@@ -17,7 +17,7 @@ export function fits(shape: Shape, json: string): boolean {
   return json.startsWith('[') && elementsOf(json).every(one => one.startsWith('"'));
 }
 
-/** A value of the same type of JSON that says nothing: it has the wrong shape still, and the record stays a reject. */
+/** An empty value of the same JSON type. Its shape is still wrong, so the record stays a reject. */
 export function emptied(json: string): string {
   if (json.startsWith('{')) return '{}';
   if (json.startsWith('['))

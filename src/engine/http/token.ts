@@ -6,7 +6,8 @@ import type { OAuth2Client } from 'google-auth-library';
 import { exitCodes, Fatal, Retry, type ShelfdeskError } from '../../errors.ts';
 import { causeOfError } from './causes.ts';
 import type { Token } from './dialect.ts';
-import { proxyFor, type Ways } from './proxies.ts';
+import { proxyFor } from './proxies.ts';
+import type { Ways } from './ways.ts';
 
 export interface Refresh {
   clientId: string;

@@ -1,6 +1,6 @@
 /**
- * What is asked of a stream of which most is rejected (sync.most_rejected): one record, at times that grow rarer, and not all
- * of them each minute. Once it can be stored, everything is read again at once. Pure.
+ * Retries of a stream whose records are mostly rejected (sync.most_rejected): only one record is requested, at growing
+ * intervals. As soon as it can be stored, everything is read again. Pure.
  */
 import type { Ms } from '../reading/reading.ts';
 import type { RunKind } from '../runs/runs.ts';
@@ -8,11 +8,11 @@ import type { RunKind } from '../runs/runs.ts';
 /** The view lets nobody wait longer than 6 hours. A clock far ahead wrote a later time, so it puts off nothing. */
 const longestMs = 7 * 3_600_000;
 
-/** Runs of every minute wait for the next try. All others ask at once: a person or the night began them. */
+/** Fresh and hydrate runs wait for the next try. Runs of people and nightly runs try immediately. */
 export const isDue = (kind: RunKind, nextMs: Ms, nowMs: Ms): boolean =>
   (kind !== 'fresh' && kind !== 'hydrate') || nextMs <= nowMs || nextMs > nowMs + longestMs;
 
-/** What one request told: `unknown` if the source does not have the record any more. */
+/** The result of one request: `unknown` if the source does not have the record any more. */
 export type Told = 'stored' | 'rejected' | 'unknown';
 
 /** After this many rejects in a row, without a record that could be stored, it is looked whether most is rejected. */

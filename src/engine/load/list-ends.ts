@@ -17,8 +17,8 @@ export function counts<T extends Row>(stream: ListStream<T>, list: string): bool
 }
 
 /**
- * What is known of the pages of a list. Ends that were never proven are counted, and where those of another list of the source
- * vary.
+ * Options for the end of a list, from known facts about its pages. The end is counted if it was never proven, or if
+ * pages of another list of the source vary.
  */
 export async function endsOf<T extends Row>(
   ctx: Context,
@@ -35,7 +35,7 @@ export async function endsOf<T extends Row>(
 
 /** How long the pages of a list are trusted: until the next night, even if that begins a little earlier. */
 const trustedMs = 20 * 3_600_000;
-/** So many of the stored records the source shows, even if it has deleted some since. */
+/** Least share of the stored records that a source shows, even if it has deleted some since. */
 const mostlyThere = 0.8;
 
 /**
@@ -50,7 +50,7 @@ export async function lookOf<T extends Row>(ctx: Context, of: Key, stream: ListS
   if (varies || provenMs === undefined || ctx.clock.now() - provenMs < trustedMs) return undefined;
   const stored = await newestFirst.stored(ctx.pg, of.account);
   const perPage = stored >= paging.perPage ? paging.perPage : Math.floor(mostlyThere * stored);
-  // A shorter page tells nothing.
+  // A smaller page size proves nothing.
   if (perPage < defaultPerPage) return undefined;
   const ends: Ends = { counts: counts(stream, list), doubt: 'always' };
   return {

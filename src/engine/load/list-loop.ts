@@ -122,7 +122,7 @@ async function readLists(
       if (read.isProven) await noteProven(ctx.pg, claim, name);
       gaps.push(...read.gaps);
       if (read.whole && stream.get === undefined && isWholeEachTime(stream.read))
-        gaps.push(...unlessUndefined(await settleAbsence(ctx, claim, stream, name, read.whole, false)));
+        gaps.push(...unlessUndefined(await settleAbsence(ctx, claim, { stream, list: name }, read.whole, false)));
       asOf = Math.min(asOf, read.asOf);
     }
     return true;

@@ -12,7 +12,7 @@ import {
   StreamFailed,
 } from '../../errors.ts';
 import type { Stream, StreamJobs } from '../../sources/source.ts';
-import { type Context, type JobContext, type Outcome, type Reads, takeCredits } from '../context.ts';
+import { bookCredits, type Context, type JobContext, type Outcome, type Reads, takeCredits } from '../context.ts';
 import { nameOfKey } from '../database/stream-key.ts';
 import { untilBack } from '../outage.ts';
 import { type Claim, finish, finishUntaken, release, takeUp, type Work } from '../runs/claims.ts';
@@ -65,7 +65,7 @@ async function once(ctx: JobContext, work: Work, { read, isDone }: Reads): Promi
   const credits = () => takeCredits(ctx);
   let outcome: Outcome & { error?: unknown };
   try {
-    outcome = await read(ctx, claim);
+    outcome = await read(ctx, claim).finally(() => bookCredits(ctx));
   } catch (thrown) {
     const error = orReason(thrown, ctx.signal);
     if (error instanceof FencedOff || isAway(error)) throw error;

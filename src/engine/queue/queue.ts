@@ -61,7 +61,7 @@ const anyTimeMs = 24 * 3_600_000;
 export type { Delivery };
 
 export interface JobQueue extends AsyncDisposable {
-  /** Adds the job, unless a job with this id waits or runs. A failed one is added anew. */
+  /** Adds the job, unless a job with this id waits or runs. A failed job is replaced. */
   add(name: string, id: string, payload: object): Promise<void>;
   /** Takes jobs until closed. Closing waits for running jobs. */
   work(process: (job: Delivery, token: string) => Promise<void>, onError: (error: Error) => void): Taking;
@@ -70,7 +70,9 @@ export interface JobQueue extends AsyncDisposable {
 export interface OpenQueue extends JobQueue {
   /** BullMQ's own object, for metrics. */
   readonly bull: Queue;
-  /** Removes all failed jobs and events: those of older versions quote the source. Nothing waits for them. */
+  /**
+   * Removes all failed jobs and events, because older versions stored texts of the source in them. No work needs them.
+   */
   forget(): Promise<void>;
   /** Removes all jobs, and all that the server keeps of the queue. */
   remove(): Promise<void>;
@@ -267,8 +269,8 @@ async function isComplete(client: pg.PoolClient): Promise<boolean> {
 }
 
 /**
- * A failed job is asked for again because its run was not told of the failure. If two processes ask concurrently, one
- * may remove and re-add the job of the other, but never a running one.
+ * A failed job is added again, because its run does not know of the failure. If two processes ask concurrently, one may
+ * remove and re-add the job of the other, but never a running one.
  */
 async function addTo(
   jobs: Pick<Queue, 'getJobState' | 'remove' | 'add'>,
@@ -281,8 +283,8 @@ async function addTo(
 }
 
 /**
- * A failed job stores its error, so BullMQ gets a message without values of records, and no error of a library, whose stack begins
- * with its own message.
+ * A failed job stores its error. So BullMQ gets an error whose message has no values of records, instead of one of a
+ * library, whose stack repeats its message.
  */
 function wordless(process: (job: Delivery, token: string) => Promise<void>) {
   return async (job: Delivery, token?: string) => {
@@ -299,7 +301,7 @@ function wordless(process: (job: Delivery, token: string) => Promise<void>) {
 const removeOld = (jobs: Pick<Queue, 'clean'>): void =>
   void jobs.clean(failedSeconds * 1000, 0, 'failed').catch(() => {});
 
-/** Errors of one turn of the event loop, from which on a worker of BullMQ keeps everything else from running. */
+/** From this many errors in one turn of the event loop on, a worker of BullMQ blocks everything else. */
 const mostAtOnce = 100;
 const renewMs = 1000;
 
@@ -309,8 +311,8 @@ interface BullWorker {
 }
 
 /**
- * A worker of BullMQ whose connection was refused for good tries again without a pause, for ever, and no timer or signal gets its turn.
- * It is replaced after a second.
+ * A worker of BullMQ retries a permanently refused connection in a loop without pause, which blocks timers and signals.
+ * So it is replaced after a second.
  */
 function taking(make: () => BullWorker, onError: (error: Error) => void): Taking {
   const leaving = new AbortController();
@@ -342,7 +344,7 @@ function taking(make: () => BullWorker, onError: (error: Error) => void): Taking
       leaving.abort();
       const closed = worker.close();
       closed.catch(() => {});
-      // Running jobs end at their next page. Then the queue is told, if it answers.
+      // Running jobs end at their next page. Then BullMQ gets their results, if the queue answers.
       await atWork;
       await inTime(closed);
     },

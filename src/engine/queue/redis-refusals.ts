@@ -1,6 +1,6 @@
-/** What Redis says where it refuses a command for good, in words for people. Pure. */
+/** Permanent refusals of Redis in words for people. Pure. */
 
-/** What Redis says when it refuses, and what to do. A refusal of a script has its code in the middle. */
+/** Refusals of Redis and their remedies. The message of a script has the code in the middle. */
 const refusals: readonly [code: RegExp, says: string, remedy: string][] = [
   [
     /\bNOPERM\b|user executing the script can't/,

@@ -108,7 +108,8 @@ export async function requireRedis(url: string): Promise<void> {
       const keys = rehearsed.map(kind => `${prefix}:shelfdesk-looks:${kind}`);
       await redis.eval(rehearsal, keys.length, ...keys);
       await redis.bzpopmin(keys[2]!, 1);
-      // As BullMQ, which does without the command, but not without the right.
+      // BullMQ runs the same command. It tolerates a server without the command, but not a login without the right to
+      // it.
       await redis.client('SETNAME', 'shelfdesk').catch((error: Error) => {
         if (!/unknown command/i.test(error.message)) throw error;
       });
@@ -131,7 +132,7 @@ function remedyOfSilence(url: string, { code = '', message }: NodeJS.ErrnoExcept
     : 'Check host and port in REDIS_URL. If TLS is spoken at this port, write rediss:// in REDIS_URL (docs/how-to/use-tls.md).';
 }
 
-/** What a failed connection to Redis means for people: Away, or a refusal for good. */
+/** Turns a failed connection to Redis into an error for people: Away, or a permanent refusal. */
 export function redisFailure(error: Error): ShelfdeskError {
   if (error instanceof ShelfdeskError) return error;
   const refused = redisRefusal(error);

@@ -69,7 +69,7 @@ export function timetables(times: Times, streams: readonly Stream[], ring: () =>
       /** When clocks are put back, an hour comes twice. The nightly run happens once. */
       const isRepeated = (slot: number) =>
         !everyHour && putBackMs.some(ms => localTime.format(slot) === localTime.format(slot - ms));
-      // All seconds of a minute have the same local minute, so one second tells for all.
+      // All seconds of a minute have the same local minute, so one second is checked for all.
       const askDueIn = (minute: number) => {
         const slots = seconds.map(second => minute + second * 1000);
         return task.match(new Date(slots[0]!)) && !isRepeated(slots[0]!) ? slots : [];
@@ -107,7 +107,7 @@ function knownOf(times: string): Map<number, number[]> {
 }
 const allKnown = new Map<string, Map<number, number[]>>();
 
-/** More minutes than one look needs. */
+/** Cached minutes: more than one search needs. */
 const keptMinutes = 100;
 
 const minuteOf = (ms: number) => Math.floor(ms / minuteMs) * minuteMs;
@@ -122,8 +122,7 @@ export function nextSlots({ task, dueIn, lastDue }: Timetable, count: number, no
   for (let minute = minuteOf(nowMs); minute < nearMs && slots.length < count; minute += minuteMs)
     slots.push(...dueIn(minute).filter(slot => slot > nowMs));
   if (slots.length < count) {
-    // For an hour that comes twice node-cron names either one, never both. So it is only asked about times that are far
-    // away.
+    // If an hour comes twice (end of summer time), node-cron names one of the two. So it computes only far times.
     const far = task.getNextRuns(count + 1).map(run => lastDue(run.getTime(), run.getTime() - 4 * hourMs)!);
     slots.push(...far.filter(slot => slot >= nearMs));
   }
@@ -143,7 +142,7 @@ export function keepSchedule(ctx: Context, times: Times, opener: number, ring: (
     ctx.streams.filter(({ source }) => ctx.sources.has(source)),
     ring,
   );
-  /** The time up to which each plan was searched, so that each time is looked at once. */
+  /** The time up to which each plan was searched, so that no time is searched twice. */
   const lookedMs = new Map<Timetable, number>();
   for (const { task } of all) void task.start();
 
@@ -158,7 +157,7 @@ export function keepSchedule(ctx: Context, times: Times, opener: number, ring: (
     const claimed =
       slot === undefined
         ? undefined
-        : await claimSlot(ctx.pg, ctx.account, plan, new Date(slot), opener, new Date(nowMs));
+        : await claimSlot(ctx.pg, ctx.account, plan, { slot: new Date(slot), opener, now: new Date(nowMs) });
     lookedMs.set(timetable, slot ?? Math.max(afterMs, nowMs - hourMs));
     if (claimed) ctx.log.debug({ schedule: plan.schedule, slot: new Date(slot!), ...claimed }, 'slot taken');
     return claimed !== undefined && 'run' in claimed;

@@ -17,7 +17,7 @@ import {
   ShelfdeskError,
   StreamFailed,
 } from '../../errors.ts';
-import { apart, type Context } from '../context.ts';
+import { apart, type Context, type JobContext } from '../context.ts';
 import { nameOfKey } from '../database/stream-key.ts';
 import type { SourceName } from '../http/request.ts';
 import { untilBack } from '../outage.ts';
@@ -31,7 +31,7 @@ import { redisRefusal } from './redis-refusals.ts';
 const busyMs = 1000;
 /** How often a job checks for the database while it is away. */
 const awayMs = 1000;
-/** A queue that is away emits several errors a second. One of them is logged in this time. */
+/** Interval of log lines about a queue that is away, which emits several errors a second. */
 const quietMs = 60_000;
 
 /** The jobs that run in this process, by id. */
@@ -43,7 +43,7 @@ export interface Jobs {
   stop(id: string, why: Error): void;
 }
 
-/** For a process that only watches. */
+/** The jobs of a process that only watches: none. */
 export const noJobs: Jobs = { has: () => false, claims: () => [], stop: () => {} };
 
 export interface Working extends AsyncDisposable {
@@ -56,25 +56,25 @@ interface AtWork {
   claim?: Claim;
 }
 
-/**
- * Takes jobs until it is disposed of or the signal of `ctx` aborts. Then running jobs are handed over at their next
- * page. `worker` is the number of this process in sync.workers. `afterEach` is called with the stream of a job that has
- * ended, successfully or not; `onFailure`, before, with its error.
- */
+interface Around {
+  /** The number of this process in sync.workers. */
+  readonly worker: number;
+  /** Called with the stream of each job that has ended. */
+  readonly afterEach: (stream: string) => void;
+  /** Called before that for a job that has failed. */
+  readonly onFailure?: (stream: string, error: unknown) => void;
+}
+
+/** Takes jobs until it is disposed of or the signal of `ctx` aborts. Then running jobs are handed over at their next page. */
 export function work(
   ctx: Context,
   queue: JobQueue,
   definitions: readonly Job[],
-  {
-    worker,
-    afterEach,
-    onFailure,
-  }: { worker: number; afterEach: (stream: string) => void; onFailure?: (stream: string, error: unknown) => void },
+  { worker, afterEach, onFailure = () => {} }: Around,
 ): Working {
-  const byName = new Map(definitions.map(job => [job.name, job]));
   const atWork = new Map<string, AtWork>();
   const leaving = new AbortController();
-  const signal = AbortSignal.any([ctx.signal, leaving.signal]);
+  const here: Context = { ...ctx, signal: AbortSignal.any([ctx.signal, leaving.signal]) };
 
   async function run(job: Delivery, token: string): Promise<void> {
     const id = job.id!;
@@ -83,7 +83,7 @@ export function work(
     try {
       await begun.done;
     } catch (error) {
-      await ended(job, token, orReason(error, signal));
+      await ended(here, job, token, orReason(error, here.signal), onFailure);
     } finally {
       if (atWork.get(id) === begun) atWork.delete(id);
       afterEach(job.data.stream);
@@ -95,83 +95,14 @@ export function work(
     const onClaim = (claim: Claim) => {
       begun.claim = claim;
     };
-    const done = perform(job, id, { signal: AbortSignal.any([signal, stopping.signal]), onClaim });
+    const signal = AbortSignal.any([here.signal, stopping.signal]);
+    const done = perform({ ...here, signal, onClaim }, definitions, job, worker);
     const begun: AtWork = { done, stopping };
     atWork.set(id, begun);
     return begun;
   }
 
-  async function perform(
-    job: Delivery,
-    id: string,
-    own: { signal: AbortSignal; onClaim: (claim: Claim) => void },
-  ): Promise<void> {
-    const definition = byName.get(job.name);
-    if (definition === undefined) throw new Error(`this version of Shelfdesk knows no job ${job.name}`);
-    // Jobs of older versions carry a short name.
-    const { stream } = job.data;
-    const [named, ...others] = ctx.streams.filter(one => one.key === stream || one.name === stream);
-    if (named && others.length === 0 && !ctx.sources.has(named.source)) throw notConfigured(named.source);
-    const log = keepRequestLog(ctx, { run: job.data.run, stream: named?.key ?? stream });
-    try {
-      const sources = apart(ctx.sources, log.heard);
-      await definition.run(
-        { ...ctx, ...own, sources, claimant: { worker, job: id, rules: ctx.rules ?? '', bound: ctx.bound ?? [] } },
-        job.data,
-      );
-    } finally {
-      await log.end();
-    }
-  }
-
-  /** Throws what BullMQ understands. If it returns, the job is done. */
-  async function ended(job: Delivery, token: string, error: unknown): Promise<void> {
-    // Nothing failed: another worker continues, the work was canceled, or the job comes again when the run is resumed.
-    if (error instanceof FencedOff || error instanceof Paused) return;
-    if (error instanceof Interrupted) {
-      await whenBack(() => job.moveToWait(token));
-      throw new WaitingError();
-    }
-    if (error instanceof Busy) {
-      await whenBack(() => job.moveToDelayed(ctx.clock.now() + busyMs, token));
-      throw new DelayedError();
-    }
-    onFailure?.(job.data.stream, error);
-    // The run shows a failure that people can fix as one sentence. A bug is logged with its stack.
-    const why = error instanceof StreamFailed ? error.cause : error;
-    const level = why instanceof ShelfdeskError ? 'debug' : 'error';
-    const { run } = job.data;
-    const stream = nameOfKey(String(job.data.stream));
-    ctx.log[level]({ job: job.name, run, stream, err: error }, 'a job failed');
-    if (!(error instanceof StreamFailed))
-      await whenBack(() => failUntaken(ctx.pg, job, new Date(ctx.clock.now()), error));
-    throw error;
-  }
-
-  /**
-   * Waits until the database answers. If the end cannot be told for another reason, the job fails, and is added again
-   * later.
-   */
-  function whenBack<T>(tell: () => Promise<T>): Promise<T> {
-    const rest = () => ctx.clock.sleep(awayMs, signal).catch(() => {});
-    const pause = async (error: Error) => {
-      if (signal.aborted) throw error;
-      await rest();
-    };
-    return untilBack(tell, pause).catch(async error => {
-      if (!signal.aborted) await rest();
-      throw error;
-    });
-  }
-
-  let toldMs = Number.NEGATIVE_INFINITY;
-  const taking = queue.work(run, error => {
-    const quiet = ctx.clock.monotonic() - toldMs < quietMs;
-    const refused = error.name === 'ReplyError' ? redisRefusal(error)?.says : undefined;
-    const what = isAway(error) ? describeOutage(error, 'the queue') : (refused ?? 'the queue is in trouble');
-    ctx.log[quiet ? 'debug' : 'warn']({ error: error.message }, `${what}; it is tried again`);
-    if (!quiet) toldMs = ctx.clock.monotonic();
-  });
+  const taking = queue.work(run, tellTrouble(ctx));
   let closed: Promise<void> | undefined;
   const leave = () => {
     leaving.abort(new Interrupted());
@@ -187,6 +118,86 @@ export function work(
     stop: (id, why) => atWork.get(id)?.stopping.abort(why),
   };
   return { jobs, [Symbol.asyncDispose]: leave };
+}
+
+async function perform(
+  ctx: Context & Pick<JobContext, 'onClaim'>,
+  definitions: readonly Job[],
+  job: Delivery,
+  worker: number,
+): Promise<void> {
+  const definition = definitions.find(({ name }) => name === job.name);
+  if (definition === undefined) throw new Error(`this version of Shelfdesk knows no job ${job.name}`);
+  // Jobs of older versions carry a short name.
+  const { stream } = job.data;
+  const [named, ...others] = ctx.streams.filter(one => one.key === stream || one.name === stream);
+  if (named && others.length === 0 && !ctx.sources.has(named.source)) throw notConfigured(named.source);
+  const log = keepRequestLog(ctx, { run: job.data.run, stream: named?.key ?? stream });
+  try {
+    const sources = apart(ctx.sources, log.heard);
+    const claimant = { worker, job: job.id!, rules: ctx.rules ?? '', bound: ctx.bound ?? [] };
+    await definition.run({ ...ctx, sources, claimant }, job.data);
+  } finally {
+    await log.end();
+  }
+}
+
+/** Tells the queue what becomes of a job that threw `error`: it throws what BullMQ understands. If it returns, the job is done. */
+async function ended(
+  ctx: Context,
+  job: Delivery,
+  token: string,
+  error: unknown,
+  onFailure: (stream: string, error: unknown) => void,
+): Promise<void> {
+  // No failure: another worker continues, the run was canceled, or a resume adds the job again.
+  if (error instanceof FencedOff || error instanceof Paused) return;
+  if (error instanceof Interrupted) {
+    await whenBack(ctx, () => job.moveToWait(token));
+    throw new WaitingError();
+  }
+  if (error instanceof Busy) {
+    await whenBack(ctx, () => job.moveToDelayed(ctx.clock.now() + busyMs, token));
+    throw new DelayedError();
+  }
+  onFailure(job.data.stream, error);
+  // The run shows a failure that people can fix as one sentence. A bug is logged with its stack.
+  const why = error instanceof StreamFailed ? error.cause : error;
+  const level = why instanceof ShelfdeskError ? 'debug' : 'error';
+  const { run } = job.data;
+  const stream = nameOfKey(String(job.data.stream));
+  ctx.log[level]({ job: job.name, run, stream, err: error }, 'a job failed');
+  if (!(error instanceof StreamFailed))
+    await whenBack(ctx, () => failUntaken(ctx.pg, job, new Date(ctx.clock.now()), error));
+  throw error;
+}
+
+/**
+ * Waits until the database answers. If the end cannot be told for another reason, the job fails, and is added again
+ * later.
+ */
+function whenBack<T>({ clock, signal }: Context, tell: () => Promise<T>): Promise<T> {
+  const rest = () => clock.sleep(awayMs, signal).catch(() => {});
+  const pause = async (error: Error) => {
+    if (signal.aborted) throw error;
+    await rest();
+  };
+  return untilBack(tell, pause).catch(async error => {
+    if (!signal.aborted) await rest();
+    throw error;
+  });
+}
+
+/** Logs errors of the queue: a warning once in `quietMs`, the others for debugging. */
+function tellTrouble({ clock, log }: Context): (error: Error) => void {
+  let toldMs = Number.NEGATIVE_INFINITY;
+  return error => {
+    const quiet = clock.monotonic() - toldMs < quietMs;
+    const refused = error.name === 'ReplyError' ? redisRefusal(error)?.says : undefined;
+    const what = isAway(error) ? describeOutage(error, 'the queue') : (refused ?? 'the queue is in trouble');
+    log[quiet ? 'debug' : 'warn']({ error: error.message }, `${what}; it is tried again`);
+    if (!quiet) toldMs = clock.monotonic();
+  };
 }
 
 /** The job belongs to a run that another process opened, or this process with other settings. */

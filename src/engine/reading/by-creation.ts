@@ -57,10 +57,12 @@ function* readCreated(from: Ms, options: CreationOptions): Generator<Step, Proof
   return step.value;
 }
 
-/** As `since`: no lower bound. All records are shown, also those without a time. */
+/** A value of `since` without a lower bound: it includes records without a time. */
 const beginning: Ms = -secondMs;
 
-/** The same for a list that has no other order, begins at a negative second, and has no future. */
+/**
+ * Reads a list that is always in the order of creation. Its times may be negative, and it has no records of the future.
+ */
 function* readAscending(from: Ms, options: ReadingOptions): Generator<Step, Proof, Page> {
   const { perPage, lookbackMs, depth } = options;
   const until = endOf(options);
@@ -75,7 +77,7 @@ function* readAscending(from: Ms, options: ReadingOptions): Generator<Step, Proo
   let most = Infinity;
   let proof: Proof = {};
 
-  /** Everything before `to` has been read. Returns the part of it that was not claimed yet, and may be. */
+  /** Everything before `to` has been read. Returns a claim of the part that may be claimed and was not yet. */
   const claim = (to: Ms, asOf: Ms): Proof => {
     const claimed = Math.min(to, most, until, floorSecond(asOf - lookbackMs));
     if (claimed < to) most = claimed;

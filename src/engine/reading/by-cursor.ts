@@ -44,8 +44,8 @@ export function* readByCursor(from: Ms, options: ReadingOptions, overlap = false
       const isNew = rows.some(({ id }) => !met.has(id));
       for (const { id } of rows) met.add(id);
       last = borders[1];
-      // A repeated page ends the list, whatever the source says. It may also be a page whose records are all
-      // unreadable.
+      // A repeated page ends the list, even if the source names a next page. It may also be a page whose records are
+      // all unreadable.
       if (next === undefined) return covering(floorSecond(from), Math.min(floorSecond(asOf), endOf(options)));
       if (!isNew && arrived > 0) return stuck(from, asOf);
       cursor = next;
@@ -55,8 +55,9 @@ export function* readByCursor(from: Ms, options: ReadingOptions, overlap = false
 }
 
 /**
- * Reads by cursor what has changed since a time, in the order of the changes. What moves while it is read moves to the end, where the
- * cursor meets it again. Each page proves what is before its last second, less the lookback.
+ * Reads by cursor what has changed since a time, in the order of the changes. A record that changes during the read
+ * moves to the end, where the cursor reads it again. Each page proves the range before its last second, at most up to
+ * the lookback.
  */
 export function* readChangedByCursor(from: Ms, options: ReadingOptions): Generator<Step, Proof, Page> {
   const { perPage, lookbackMs } = options;

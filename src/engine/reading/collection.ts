@@ -59,7 +59,7 @@ export function* readShelf({
   /** An earlier reading, or the look at its end, has shown records. */
   let hadRecords = known !== undefined && known.length > 0;
   if (known && look) {
-    // One record fewer than a page holds, so that one more record would show.
+    // One record fewer than a page holds, so that the page would show an additional record.
     const startIndex = Math.max(0, known.length - (perPage - 1));
     const { ids, asOf } = yield { startIndex, maxResults: perPage };
     if (isSame(ids, known.slice(startIndex))) return { found: 'unchanged', asOf };
@@ -79,7 +79,7 @@ export function* readShelf({
     let skipped = 0;
     let without = 0;
     let longest = 0;
-    /** When the first of them was shown. */
+    /** As-of time of the first empty reply. */
     let emptyAsOf = 0;
     for (let pages = 0; ; pages++) {
       if (pages === mostPages) return { found: 'moved' };

@@ -63,7 +63,7 @@ type Asked = Step['ask'];
 /** Looks at a page that changes each time. */
 const mostLooks = 5;
 
-/** No source is asked for fewer. */
+/** Least page size that is requested. */
 const leastSize = ({ perPage }: ReadingOptions) => Math.min(defaultPerPage, Math.ceil(perPage / 2));
 
 const keyOf = ({ since, order, updatedSince, only }: Asked) => JSON.stringify([since, order, updatedSince, only]);
@@ -134,7 +134,7 @@ class Pages {
 
   /** The page, or a later reply to the same request, and whether it is the last of its list. */
   *judge(ask: Asked, page: Page): Generator<Step, Page, Page> {
-    // A look at a place, not a page of the reading. It may count.
+    // A probe is no page of the reading. It may return a count.
     if (ask.probe || ask.perPage !== this.size) {
       if (this.#list.key === keyOf(ask)) this.#list.total = page.total ?? this.#list.total;
       return page;
@@ -171,7 +171,7 @@ class Pages {
     this.#largest = Math.max(this.#largest, arrived);
   }
 
-  /** It shows the end of the wanted range. */
+  /** Whether the page shows the end of the wanted range. */
   #isBeyond({ rows }: Page): boolean {
     const { until } = this.#options;
     return until !== undefined && (rows.at(-1)?.time ?? Number.NaN) >= until;
@@ -228,7 +228,7 @@ class Pages {
     // How many records a page holds is known only once one has shown as many.
     const size = this.#largest >= this.size ? this.size : Math.max(this.#largest, leastSize(this.#options));
     const counted = Math.ceil(total / size);
-    // One more than are counted: the source may count just what it shows.
+    // One page beyond the counted ones: the source may count only the records that it shows.
     for (let far = Math.min(Math.max(counted, ask.page) + 1, deepest); far > ask.page; far--) {
       if (yield* this.#find(ask, page, far)) return { ...page, isLast: false };
     }

@@ -69,133 +69,174 @@ export const isWholeEachTime = (read: unknown): boolean => {
   return manner === undefined || manner === 'whole';
 };
 
-/** If so many records one after the other are too large, the source may ignore how many a page are asked for. */
+/** If this many consecutive records are too large, the source probably ignores the requested page size. */
 const mostLarge = 20;
-/** Records that are read one by one behind one that is too large. */
+/** Most records that are read one by one behind a record that is too large. */
 const mostBehind = 200;
 
 /** Whether this request cannot be made smaller. */
 export const isOfOne = ({ perPage }: Ask): boolean => perPage === 1;
 
-export function* inFewer<O extends ReadingOptions>(
+export const inFewer = <O extends ReadingOptions>(
   read: Read<O>,
   from: Ms,
   options: O,
-): Generator<Step, Proof, Answer> {
-  const { perPage, depth, ends } = options;
-  const manner = manners.get(read) ?? 'by cursor';
-  const size = new PageSize(perPage, depth);
-  const unitOf = (wanted: number) => Math.min(ends?.size ?? wanted, wanted);
+): Generator<Step, Proof, Answer> => new FewerReading(read, from, options).steps();
+
+class FewerReading<O extends ReadingOptions> {
+  readonly #read: Read<O>;
+  readonly #from: Ms;
+  readonly #options: O;
+  readonly #manner: Manner;
+  readonly #size: PageSize;
   /** The claim, and gaps, end here. */
-  let start = from;
+  #start: Ms;
   /** The place of the walk, and how many records are before its end. */
-  let place = options.walk && { walk: options.walk, records: options.walk.page * unitOf(perPage) };
+  #place: { readonly walk: Walk; readonly records: number } | undefined;
   /** Of a whole list: why it is not claimed. */
-  let lost: string | undefined;
-  /** Records one after the other that were too large. */
-  let many = 0;
-  /** `since` of the last request in the order of the list itself, and as it was when a reply was too large. */
-  let outer = Number.NEGATIVE_INFINITY;
-  let failed = Number.NEGATIVE_INFINITY;
+  #lost: string | undefined;
+  /** Number of consecutive records that were too large. */
+  #many = 0;
+  /**
+   * `since` of the last request in the order of the list itself. `#failed`: its value at the last reply that was too
+   * large.
+   */
+  #outer = Number.NEGATIVE_INFINITY;
+  #failed = Number.NEGATIVE_INFINITY;
   /** The last request for one record that was too large, and the page that stands for its reply. */
-  let known: { readonly ask: string; readonly page: Page } | undefined;
-  let reading: Generator<Step, Proof, Page>;
-  let step: IteratorResult<Step, Proof>;
-  let proof: Proof = {};
+  #known: { readonly ask: string; readonly page: Page } | undefined;
+  /** The reading with pages of the present size, and its last step. */
+  #reading!: Generator<Step, Proof, Page>;
+  #step!: IteratorResult<Step, Proof>;
+  /** The proof since the last request. */
+  #proof: Proof = {};
+
+  constructor(read: Read<O>, from: Ms, options: O) {
+    this.#read = read;
+    this.#from = from;
+    this.#options = options;
+    this.#manner = manners.get(read) ?? 'by cursor';
+    this.#size = new PageSize(options.perPage, options.depth);
+    this.#start = from;
+    this.#place = options.walk && { walk: options.walk, records: options.walk.page * this.#unitOf(options.perPage) };
+  }
+
+  *steps(): Generator<Step, Proof, Answer> {
+    const read = this.#read;
+    this.#begin();
+    while (!this.#step.done) {
+      const { ask } = this.#step.value;
+      if (!isWithin(read, ask)) this.#outer = ask.since ?? -secondMs;
+      if (this.#known?.ask === JSON.stringify(ask)) {
+        this.#follow(this.#known.page);
+        continue;
+      }
+      const answer: Answer = yield { ask, proof: this.#proof };
+      this.#proof = {};
+      if ('tooLarge' in answer || isUnreadable(this.#manner, this.#size, ask, answer)) {
+        const end = yield* this.#askForLess(ask, answer);
+        if (end) return end;
+        continue;
+      }
+      this.#many = 0;
+      this.#follow(answer);
+      const place = { start: this.#start, failed: this.#failed };
+      if (!this.#step.done && this.#size.mayGrow && mayBegin(read, this.#manner, this.#step.value, place)) {
+        this.#size.grow();
+        this.#begin(this.#proof);
+      }
+    }
+    if (this.#manner !== 'whole' || this.#lost === undefined || this.#proof.covered === undefined) return this.#proof;
+    const { covered, ...rest } = this.#proof;
+    return { ...rest, gap: { ...covered, reason: this.#lost } };
+  }
+
+  /** After a reply that cannot be read: begins with smaller pages, or passes one record over. Returns the last proof if the reading ends. */
+  *#askForLess(ask: Ask, answer: Answer): Generator<Step, Proof | undefined, Answer> {
+    const manner = this.#manner;
+    const reason = reasonOf(answer);
+    const all = { from: floorSecond(this.#from), to: floorSecond(answer.asOf) };
+    if (manner === 'look') return {};
+    if (!isOfOne(ask)) {
+      this.#size.failed(ask.perPage);
+      this.#failed = this.#outer;
+      this.#begin();
+    } else if (manner === 'by time' && !isWithin(this.#read, ask)) {
+      const to = yield* passOver(ask, answer, this.#start, this.#options);
+      const known = to ?? floorSecond(answer.asOf - this.#options.lookbackMs);
+      const gap = { from: this.#start, to: Math.min(endOf(this.#options), known) };
+      if (gap.to <= gap.from) return {};
+      if (to === undefined) return { gap: { ...gap, reason: tooMany(reason) } };
+      this.#size.passed();
+      this.#begin({ gap: { ...gap, reason } });
+    } else if (manner === 'by cursor') return { gap: { ...all, reason } };
+    else if (++this.#many === mostLarge) return manner === 'whole' ? { gap: { ...all, reason: tooMany(reason) } } : {};
+    else {
+      this.#lost = reason;
+      this.#known = { ask: JSON.stringify(ask), page: standIn(manner, ask, answer) };
+      this.#follow(this.#known.page);
+      this.#size.passed();
+    }
+    return undefined;
+  }
+
+  /** Begins the reading anew with pages of the present size, from where its claim ends. */
+  #begin(proven: Proof = {}): void {
+    this.#start = Math.max(this.#start, proven.gap?.to ?? this.#start);
+    const sized = { perPage: this.#size.present, walk: this.#placed() };
+    // The first page of a first load is asked for with the count. Only one is.
+    const firstLoad = this.#options.firstLoad === true && this.#start === this.#from;
+    this.#reading = this.#read(this.#start, { ...this.#options, ...sized, firstLoad });
+    this.#step = this.#reading.next();
+    this.#proof = this.#step.done ? { ...proven, ...this.#told() } : proven;
+  }
+
+  #follow(page: Page): void {
+    this.#size.came(page.arrived);
+    this.#step = this.#reading.next(page);
+    this.#proof = { ...this.#proof, ...this.#told() };
+  }
+
+  #unitOf(wanted: number): number {
+    return Math.min(this.#options.ends?.size ?? wanted, wanted);
+  }
 
   /** The place in pages of the present size; undefined where paging does not reach it. */
-  const placed = (): Walk | undefined => {
-    if (place === undefined || manner !== 'by place') return place?.walk;
-    const page = Math.ceil(place.records / unitOf(size.present));
-    return page * unitOf(size.present) <= depth ? { ...place.walk, page } : undefined;
-  };
-  /** What a step proves, as others may know it. */
-  const told = (): Proof => {
-    const { pages, walk, ...proven } = step.done ? step.value : step.value.proof;
+  #placed(): Walk | undefined {
+    const place = this.#place;
+    if (place === undefined || this.#manner !== 'by place') return place?.walk;
+    const unit = this.#unitOf(this.#size.present);
+    const page = Math.ceil(place.records / unit);
+    return page * unit <= this.#options.depth ? { ...place.walk, page } : undefined;
+  }
+
+  /** The proof of the last step, in pages of the full size. */
+  #told(): Proof {
+    const { pages, walk, ...proven } = this.#step.done ? this.#step.value : this.#step.value.proof;
     // A gap behind what was claimed ends nothing.
     for (const range of [proven.covered, proven.gap])
-      if (range && range.from <= start) start = Math.max(start, range.to);
-    if (walk !== undefined) place = walk ? { walk, records: walk.page * unitOf(size.present) } : undefined;
-    const page = place && Math.ceil(place.records / unitOf(perPage));
+      if (range && range.from <= this.#start) this.#start = Math.max(this.#start, range.to);
+    if (walk !== undefined)
+      this.#place = walk ? { walk, records: walk.page * this.#unitOf(this.#size.present) } : undefined;
+    const page = this.#place && Math.ceil(this.#place.records / this.#unitOf(this.#options.perPage));
     return {
       ...proven,
       ...(walk !== undefined && { walk: walk && { ...walk, page: page! } }),
-      // What small pages show of the pages of a list may be the size that was asked for.
-      ...(pages && !size.isLess && { pages }),
+      // The size of small pages may be the size of the request, so they prove nothing of the pages of the list.
+      ...(pages && !this.#size.isLess && { pages }),
     };
-  };
-  const begin = (proven: Proof = {}) => {
-    start = Math.max(start, proven.gap?.to ?? start);
-    const sized = { perPage: size.present, walk: placed() };
-    // The first page of a first load is asked for with the count. Only one is.
-    reading = read(start, { ...options, ...sized, firstLoad: options.firstLoad === true && start === from });
-    step = reading.next();
-    proof = step.done ? { ...proven, ...told() } : proven;
-  };
-  const follow = (page: Page) => {
-    size.came(page.arrived);
-    step = reading.next(page);
-    proof = { ...proof, ...told() };
-  };
-
-  begin();
-  while (!step!.done) {
-    const { ask } = step!.value;
-    if (!isWithin(read, ask)) outer = ask.since ?? -secondMs;
-    if (known?.ask === JSON.stringify(ask)) {
-      follow(known.page);
-      continue;
-    }
-    const answer: Answer = yield { ask, proof };
-    proof = {};
-    if (!('tooLarge' in answer) && !isUnreadable(manner, size, ask, answer)) {
-      many = 0;
-      follow(answer);
-      if (!step!.done && size.mayGrow && mayBegin(read, manner, step!.value, { start, failed })) {
-        size.grow();
-        begin(proof);
-      }
-    } else if (manner === 'look') return {};
-    else if (!isOfOne(ask)) {
-      size.failed(ask.perPage);
-      failed = outer;
-      begin();
-    } else if (manner === 'by time' && !isWithin(read, ask)) {
-      const reason = reasonOf(answer);
-      const until = endOf(options);
-      const to = yield* passOver(ask, answer, start, options);
-      if (to === undefined) {
-        const end = Math.min(until, floorSecond(answer.asOf - options.lookbackMs));
-        return end > start
-          ? { gap: { from: start, to: end, reason: `${mostLarge} one after the other: ${reason}` } }
-          : {};
-      }
-      size.passed();
-      const end = Math.min(to, until);
-      if (end <= start) return {};
-      begin({ gap: { from: start, to: end, reason } });
-    } else if (manner === 'by cursor') {
-      const gap = { from: floorSecond(from), to: floorSecond(answer.asOf), reason: reasonOf(answer) };
-      return { gap };
-    } else if (++many === mostLarge) {
-      const reason = `${mostLarge} one after the other: ${reasonOf(answer)}`;
-      return manner === 'whole' ? { gap: { from: floorSecond(from), to: floorSecond(answer.asOf), reason } } : {};
-    } else {
-      lost = reasonOf(answer);
-      known = { ask: JSON.stringify(ask), page: standIn(manner, ask, answer) };
-      follow(known.page);
-      size.passed();
-    }
   }
-  if (manner !== 'whole' || lost === undefined || proof.covered === undefined) return proof;
-  const { covered, ...rest } = proof;
-  return { ...rest, gap: { ...covered, reason: lost } };
 }
+
+const tooMany = (reason: string) => `${mostLarge} one after the other: ${reason}`;
 
 const reasonOf = (answer: Answer): string =>
   'tooLarge' in answer ? answer.tooLarge : 'a record that cannot be read stands here';
 
-/** A reader by time asks for such a page again and again, and gives up: it takes a full one for a page of many records. */
+/**
+ * Whether a small page has only unreadable records. A reader by time would take it for a full page, and repeat the same
+ * request.
+ */
 const isUnreadable = (manner: Manner, { isLess }: PageSize, ask: Ask, { rows, arrived }: Page): boolean =>
   manner === 'by time' &&
   isLess &&
@@ -258,7 +299,7 @@ function* passOver(
   for (let page = first + 1; page <= Math.min(depth, first + mostBehind); page++) {
     const answer: Answer = yield { ask: { ...ask, page }, proof: {} };
     asOf = answer.asOf;
-    // What is younger may still change its place: a later run passes it over.
+    // A younger record may still change its place. A later run passes it over.
     const newest = floorSecond(asOf - lookbackMs) - secondMs;
     if (!('tooLarge' in answer) && answer.arrived === 0) return newest;
     const time = 'tooLarge' in answer ? undefined : answer.rows[0]?.time;

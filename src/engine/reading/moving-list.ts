@@ -59,113 +59,145 @@ import {
   type TieReading,
 } from './tie.ts';
 
-export const readMovingList = provingEnds(readMoving);
+export const readMovingList = provingEnds((from, options) => new MovingReading(from, options).steps());
 
-function* readMoving(from: Ms, options: ReadingOptions): Generator<Step, Proof, Page> {
-  const { perPage, lookbackMs, walk, firstLoad } = options;
-  const until = endOf(options);
+/** One reading of a moving list: how far it is, and what it may claim. */
+class MovingReading {
+  readonly #options: ReadingOptions;
+  readonly #until: Ms;
   /** The claim begins here. A gap moves it on. */
-  let start = floorSecond(from);
-  let since = Math.max(0, start - secondMs);
+  #start: Ms;
+  #since: Ms;
   /** A second whose tie is done: if the next page shows it, `since` includes its own second. */
-  let left: Ms | undefined;
+  #left: Ms | undefined;
   /** Everything before this time has been read. */
-  let read = start;
+  #read: Ms;
   /**
    * A claim may stop short of what was read, because that was too young. Then nothing beyond is claimed: the reading
    * has moved on, and would miss records that appear there later.
    */
-  let most = Infinity;
+  #most = Infinity;
   /** The reason why a walk by creation did not help against the tie in this second. */
-  let unwalkable: { readonly second: Ms; readonly reason: string } | undefined;
-  let proof: Proof = {};
+  #unwalkable: { readonly second: Ms; readonly reason: string } | undefined;
+  /** The proof of the last page, which goes with the next request. */
+  #proof: Proof = {};
+
+  constructor(from: Ms, options: ReadingOptions) {
+    this.#options = options;
+    this.#until = endOf(options);
+    this.#start = floorSecond(from);
+    this.#since = Math.max(0, this.#start - secondMs);
+    this.#read = this.#start;
+  }
+
+  *steps(): Generator<Step, Proof, Page> {
+    const { perPage, lookbackMs, mayTear, walk, firstLoad } = this.#options;
+    const until = this.#until;
+    // A walk that began in another place, or proves nothing more, is dropped.
+    const isNeeded = walk?.updatedSince !== undefined && walk.updatedSince < this.#start && endOf(walk) === until;
+    if (isNeeded && floorSecond(walk.asOf - lookbackMs) > this.#start)
+      this.#walked(yield* walkByCreation(walk, this.#options), this.#start);
+
+    for (let requests = 0; Math.max(this.#start, this.#read) < until; requests++) {
+      const since = this.#since;
+      // The first request of a first load asks for the count, which may prove its end. Later the second one does, for a true
+      // percentage: a list of one page does not pay for it. A bounded reading does not either: the count ignores the bound.
+      const count = requests === (firstLoad ? 0 : 1) && until === Infinity && { count: true };
+      const page: Page = yield* inOrder({ since, page: 1, perPage, ...count }, this.#proof);
+      const { ended, last: newest } = look(page, this.#options);
+      const old = mayTear ? lastOld(page, lookbackMs) : Number.NaN;
+      // If none of the new records is that old, the newest one counts.
+      const last = old - secondMs > since ? old : newest;
+      if (last >= until) return this.#covering(last, page.asOf);
+      if (ended) return yield* readFuture(since, [page], this.#covering(Infinity, page.asOf), this.#options);
+
+      if (this.#left === since && startsIn(page, since)) {
+        this.#proof = {};
+        this.#since += secondMs;
+      } else if (last - secondMs > since) {
+        this.#proof = this.#covering(last, page.asOf);
+        this.#since = last - secondMs;
+      } else {
+        const end = yield* this.#pass(page);
+        if (end) return end;
+      }
+    }
+    return this.#proof;
+  }
+
+  /** Passes the tie that `page` begins. Returns the last proof if the list ends behind it. */
+  *#pass(page: Page): Generator<Step, Proof | undefined, Page> {
+    const options = this.#options;
+    const since = this.#since;
+    const there: Reading = yield* forwards(since, [page], options);
+    const top = Math.max(this.#start, Math.min(this.#read, this.#most));
+    let over: Proof = {};
+    // A claim behind an unread second would leave a gap.
+    if (there.deep && there.before !== this.#unwalkable?.second && this.#start <= this.#most) {
+      const begun = { since: 0, asOf: Infinity, updatedSince: top - secondMs };
+      this.#walked(yield* walkByCreation(begun, options), there.before);
+      if (there.before !== this.#unwalkable?.second) return undefined;
+      over = this.#proof;
+    }
+    const tie: TieReading = yield* readTie(since, there, options, inOneOrder, staggered(options.perPage));
+    const unread = Math.max(this.#start, this.#read);
+    const start = this.#start;
+    const to = this.#claim(tie.before, tie.asOf);
+    this.#proof = tie.agreed
+      ? { ...over, ...covering(start, to), ...(tie.whole ? {} : tied(Math.max(start, since), to, tie)) }
+      : { ...over, ...leaving(unread, tie.before === Infinity ? to : tie.before, disagreed('update')) };
+    if (tie.before === Infinity) return yield* readFuture(since, tie.there, this.#proof, options);
+    if (!tie.agreed) this.#start = tie.before;
+    const again = tie.inclusive ? tie.before : tie.before - secondMs;
+    if (!tie.deep) this.#since = tie.before - secondMs;
+    else if (again > since) this.#since = again;
+    else this.#leave(tie.before);
+    return undefined;
+  }
+
+  /** Leaves exactly this second as a gap. The reading continues behind it. */
+  #leave(second: Ms): void {
+    this.#left = second;
+    const reason = tooDeep(this.#options, this.#unwalkable?.second === second ? this.#unwalkable.reason : undefined);
+    this.#proof = { ...this.#proof, ...leaving(Math.max(this.#start, second), second + secondMs, reason) };
+    this.#start = second + secondMs;
+    // If the tie is in the second of `since` itself, the request includes that second.
+    this.#since = Math.max(second, this.#since + secondMs);
+  }
 
   /** Everything before `to` has been read. Returns how far it may be claimed. */
-  const claim = (to: Ms, asOf: Ms): Ms => {
-    const claimed = Math.min(to, most, until, floorSecond(asOf - lookbackMs));
-    if (claimed < to) most = claimed;
-    read = to;
+  #claim(to: Ms, asOf: Ms): Ms {
+    const claimed = Math.min(to, this.#most, this.#until, floorSecond(asOf - this.#options.lookbackMs));
+    if (claimed < to) this.#most = claimed;
+    this.#read = to;
     return claimed;
-  };
+  }
+
+  #covering(to: Ms, asOf: Ms): Proof {
+    return covering(this.#start, this.#claim(to, asOf));
+  }
 
   /** Ends a walk that began at the end of the claim. `tied` is the second that made the walk necessary. */
-  const walked = ({ asOf, failed }: Walked, tied: Ms): void => {
-    proof = { walk: null };
+  #walked({ asOf, failed }: Walked, tied: Ms): void {
+    this.#proof = { walk: null };
     if (failed !== undefined) {
-      unwalkable = { second: tied, reason: failed };
+      this.#unwalkable = { second: tied, reason: failed };
       return;
     }
-    const claimed = Math.min(until, floorSecond(asOf - lookbackMs));
-    proof = { ...covering(start, claimed), ...proof };
-    left = tied;
+    const claimed = Math.min(this.#until, floorSecond(asOf - this.#options.lookbackMs));
+    this.#proof = { ...covering(this.#start, claimed), walk: null };
+    this.#left = tied;
     if (claimed > tied) {
-      start = claimed;
-      most = Infinity;
-      since = start - secondMs;
+      this.#start = claimed;
+      this.#most = Infinity;
+      this.#since = claimed - secondMs;
     } else {
       // The tie is too young to be claimed, but it has been read.
-      most = claimed;
-      read = tied + secondMs;
-      since = tied;
-    }
-  };
-
-  // A walk that began in another place, or proves nothing more, is dropped.
-  const isNeeded = walk?.updatedSince !== undefined && walk.updatedSince < start && endOf(walk) === until;
-  if (isNeeded && floorSecond(walk.asOf - lookbackMs) > start) walked(yield* walkByCreation(walk, options), start);
-
-  for (let requests = 0; Math.max(start, read) < until; requests++) {
-    // The first request of a first load asks for the count, which may prove its end. Later the second one does, for a true
-    // percentage: a list of one page does not pay for it. A bounded reading does not either: the count ignores the bound.
-    const count = requests === (firstLoad ? 0 : 1) && until === Infinity && { count: true };
-    const page: Page = yield* inOrder({ since, page: 1, perPage, ...count }, proof);
-    const { ended, last: newest } = look(page, options);
-    const old = options.mayTear ? lastOld(page, lookbackMs) : Number.NaN;
-    // Where nothing older than that is new, a young record has to do.
-    const last = old - secondMs > since ? old : newest;
-    if (last >= until) return covering(start, claim(last, page.asOf));
-    if (ended) return yield* readFuture(since, [page], covering(start, claim(Infinity, page.asOf)), options);
-
-    if (left === since && startsIn(page, since)) {
-      proof = {};
-      since += secondMs;
-    } else if (last - secondMs > since) {
-      proof = covering(start, claim(last, page.asOf));
-      since = last - secondMs;
-    } else {
-      const there: Reading = yield* forwards(since, [page], options);
-      const top = Math.max(start, Math.min(read, most));
-      let over: Proof = {};
-      // A claim behind an unread second would leave a gap.
-      if (there.deep && there.before !== unwalkable?.second && start <= most) {
-        const begun = { since: 0, asOf: Infinity, updatedSince: top - secondMs };
-        walked(yield* walkByCreation(begun, options), there.before);
-        if (there.before !== unwalkable?.second) continue;
-        over = proof;
-      }
-      const tie: TieReading = yield* readTie(since, there, options, inOneOrder, staggered(perPage));
-      const unread = Math.max(start, read);
-      const to = claim(tie.before, tie.asOf);
-      proof = tie.agreed
-        ? { ...over, ...covering(start, to), ...(tie.whole ? {} : tied(Math.max(start, since), to, tie)) }
-        : { ...over, ...leaving(unread, tie.before === Infinity ? to : tie.before, disagreed('update')) };
-      if (tie.before === Infinity) return yield* readFuture(since, tie.there, proof, options);
-      if (!tie.agreed) start = tie.before;
-      const again = tie.inclusive ? tie.before : tie.before - secondMs;
-      if (!tie.deep) since = tie.before - secondMs;
-      else if (again > since) since = again;
-      else {
-        // The gap is exactly this second. The reading continues behind it.
-        left = tie.before;
-        const reason = tooDeep(options, unwalkable?.second === left ? unwalkable.reason : undefined);
-        proof = { ...proof, ...leaving(Math.max(start, left), left + secondMs, reason) };
-        start = left + secondMs;
-        // Where the tie is of the second of `since` itself, the request includes it.
-        since = Math.max(left, since + secondMs);
-      }
+      this.#most = claimed;
+      this.#read = tied + secondMs;
+      this.#since = tied;
     }
   }
-  return proof;
 }
 
 const tooDeep = ({ depth }: ReadingOptions, more: string | undefined) =>
@@ -182,7 +214,7 @@ function tied(from: Ms, to: Ms, { pages }: TieReading): Proof {
 }
 
 interface Walked {
-  /** Everything that happened before this time has been met. */
+  /** The walk has read everything that happened before this time. */
   readonly asOf: Ms;
   /** The part that could not be read. The walk ended there. */
   readonly failed?: string;
@@ -219,7 +251,7 @@ function* walkByCreation(
   }
 }
 
-/** Reads the pages that follow, if more of them follow the one that ended the claim. */
+/** Reads the pages behind the one that ended the claim, if there are any. */
 function* readFuture(
   since: Ms,
   pages: readonly Page[],

@@ -19,7 +19,7 @@ export function staggered(perPage: number): number {
   return perPage;
 }
 
-/** The page that lies across this place with the most room on both sides. */
+/** The page that contains this place and has the most records on both sides of it. */
 export function across(place: number, perPage: number): { page: number; perPage: number } {
   const room = (size: number) => Math.min(place % size, size - (place % size));
   let best = perPage;

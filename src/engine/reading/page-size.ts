@@ -1,7 +1,7 @@
 /**
- * How many records a page is asked for while replies are too large: about half as many after each one that was, down to one, and
- * more again once enough have come. Where that was too early, four times as many have to come before the next try: each try costs a
- * request, and a reply as large as the cap.
+ * The page size while replies are too large: about half after each reply that is too large, down to one record, and
+ * larger again after enough records. After a try that came too early, four times as many records must arrive before the
+ * next one, because each try costs a request and a reply as large as the cap.
  */
 export class PageSize {
   readonly full: number;
@@ -14,7 +14,7 @@ export class PageSize {
   #arrived = 0;
   #isGrown = false;
 
-  /** `depth`: paging reaches so many records, whatever the size of a page is. */
+  /** `depth`: the number of records that paging reaches, with pages of any size. */
   constructor(full: number, depth = Number.POSITIVE_INFINITY) {
     this.full = full;
     const sizes = [full];
@@ -52,7 +52,7 @@ export class PageSize {
     this.#isGrown = true;
   }
 
-  /** A page of so many records was too large. */
+  /** A page of `perPage` records was too large. */
   failed(perPage: number): void {
     this.#at = this.#sizes.findIndex(size => size < Math.min(perPage, this.present));
     this.#arrived = 0;

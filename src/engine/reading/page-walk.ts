@@ -81,7 +81,7 @@ function* walkPages(from: Ms, options: ReadingOptions): Generator<Step, Proof, P
       walk = { since, asOf: first.asOf, page, deep: !ends(end), ...(bound !== undefined && { until: bound }) };
     }
     since = walk.since;
-    /** The place of each record that this walk has met; after a resumption, of the older part. */
+    /** The place of each record that this walk has read; after a resumption only of the part read since. */
     const met = new Map<string, number>();
     for (let page = walk.page; page >= 1; page--) {
       const arrived: Page = end ?? (yield { ask: { since, page, perPage }, proof });
@@ -94,7 +94,7 @@ function* walkPages(from: Ms, options: ReadingOptions): Generator<Step, Proof, P
     }
     const next: Next = walk.deep ? yield* split(walk, met, proof, Math.max(1, perPage - 1)) : { since: Infinity };
     if (next.gap && resumed) {
-      // The part before the resumption may lead on: the walk begins anew.
+      // The part that was read before the resumption may show where to continue, so the walk starts again.
       proof = { walk: null };
     } else {
       const gap = next.gap && within(next.gap, start, until);
@@ -129,7 +129,7 @@ interface Next {
   readonly gap?: Range & { readonly reason: string };
 }
 
-/** The latest time, within about a tenth of the walk, whose first record this walk has met. */
+/** The latest time whose first record this walk has read, to within about a tenth of the walk. */
 function* split(walk: Walk, met: ReadonlyMap<string, number>, proof: Proof, few: number): Generator<Step, Next, Page> {
   const until = endOf(walk);
   let known = walk.since;

@@ -26,18 +26,18 @@ const mostCounts = 5;
 const fields = ['type', 'user_id', 'inbox_id'] as const;
 
 /**
- * asOf: everything that stood in the second at this time has been shown as it was at this time, or later. failed: the reason
- * why the second remains a gap.
+ * asOf: all records that were in the second at this time have been read, in their state of this time or later. failed:
+ * the reason why the second remains a gap.
  */
 export type Apart = { readonly asOf: Ms } | { readonly failed: string };
 
-/** From the request `since` to the end of the second. Records of the second `end` are met too, and counted. */
+/** From the request `since` to the end of the second. Records of the second `end` are read and counted too. */
 interface Wanted {
   readonly since: Ms;
   readonly end: Ms;
 }
 
-/** The records met, and the earliest as-of time of their pages. */
+/** The records that were read, and the earliest as-of time of their pages. */
 interface Met {
   readonly times: Map<string, Ms>;
   asOf: Ms;
@@ -62,7 +62,7 @@ export function* readApart(since: Ms, second: Ms, options: ReadingOptions): Gene
     const [first, last] = [metIn(before, met), metIn(after, met)];
     const isCounted = before.count === first && after.count === last && first === last;
     if (isCounted && first >= depth) return { asOf: met.asOf };
-    // Where more were met than are counted, one of them left meanwhile.
+    // If more records were read than are counted, one of them has left meanwhile.
     if (before.count === after.count && last < after.count)
       return fail(`and of ${after.count} only ${last} have a type, user and inbox we know`);
   }
@@ -97,7 +97,7 @@ function* countWindow(
   return undefined;
 }
 
-/** How many of the met records are in the window. */
+/** Number of records read that are in the window. */
 const metIn = ({ end, isListed }: Window, { times }: Met): number =>
   [...times].filter(([id, time]) => time < end || !isListed(id)).length;
 

@@ -36,9 +36,9 @@ export interface Ask {
   readonly order?: 'created' | 'newest' | undefined;
   /** Together with `since`: no record that was last updated before this time. */
   readonly updatedSince?: Ms | undefined;
-  /** With `page`: how many records were shown before it, where these were fewer than a page was asked for. */
+  /** With `page`: the number of records before it, if earlier pages had fewer records than requested. */
   readonly behind?: number;
-  /** A look at a place of the list: whether it is the end is not asked. */
+  /** A probe of one place of the list. Its reply is not checked for the end of the list. */
   readonly probe?: boolean;
   /** Only records with these values. */
   readonly only?: Only | undefined;
@@ -84,7 +84,7 @@ export const defaultPerPage = 10;
 /** No page follows this one. */
 export const isLast = (page: Page, perPage: number): boolean => page.isLast ?? page.arrived < perPage;
 
-/** What is known of the pages of a list. */
+/** Facts about the pages of a list. */
 export interface Pages {
   /** The most records that a page shows. */
   readonly size: number;
@@ -104,7 +104,7 @@ export interface Walk {
   readonly until?: Ms | undefined;
   /** For a walk by creation: it reads only records that were updated since this time. */
   readonly updatedSince?: Ms | undefined;
-  /** Of a feed: the cursor behind which the next run reads. Its place is kept for good. */
+  /** For a feed: the cursor from which the next run reads. This place is kept permanently. */
   readonly cursor?: string | undefined;
 }
 
@@ -124,8 +124,8 @@ export interface Proof {
 }
 
 /**
- * A tie that was read by pages. It is certain only if none of its records turns out to have left before its last page
- * came.
+ * A tie that was read by pages. It is certain unless one of its records turns out to have left before its last page
+ * arrived.
  */
 export interface Tie extends Range {
   readonly ids: readonly string[];
@@ -147,7 +147,7 @@ export interface ReadingOptions {
   readonly depth: number;
   /** A page may show records that were updated after it was cut. */
   readonly mayTear?: boolean | undefined;
-  /** Nothing of the list has been read before. */
+  /** No part of the list has been read before. */
   readonly firstLoad?: boolean;
   /** A walk that an earlier run left unfinished. */
   readonly walk?: Walk | undefined;

@@ -123,8 +123,8 @@ function lastOf(pages: readonly Page[]): Ms | undefined {
 }
 
 /**
- * The pages with records from before `before`, from the last to the first. The last page was just read. A page counts whose
- * records show no time, or are all taken out: a record that left it moved what follows.
+ * The pages with records from before `before`, from the last to the first. The last page was just read. A page whose
+ * records have no time, or were all taken out, counts: a record that left it moved the following ones.
  */
 function* overAgain(
   since: Ms,

@@ -49,9 +49,9 @@ export interface Certificate {
     readonly kind: string;
     readonly started_at: string;
     readonly ended_at: string;
-    /** All streams are complete from this time on; null: from the beginning. */
+    /** Start of the range in which all streams are complete; null: the beginning. */
     readonly complete_from: string | null;
-    /** All streams are complete up to this time. */
+    /** End of the range in which all streams are complete. */
     readonly complete_through: string;
     readonly rows: Rows;
     readonly credits: number;

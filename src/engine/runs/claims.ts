@@ -1,6 +1,6 @@
 /**
  * Claims: the right to commit to a stream of a run. A claimant raises the fencing token. Commits carry the token, and
- * fail under an old one. So a worker that was taken for dead, and wakes up, can change nothing.
+ * fail under an old one. So a worker that was considered dead, and wakes up, can change nothing.
  */
 import type pg from 'pg';
 import { FencedOff, UsageError } from '../../errors.ts';
@@ -201,7 +201,7 @@ export async function finish(
   });
 }
 
-/** Ends a stream whose job failed before it could claim the stream, or while it told the end. */
+/** Ends a stream whose job failed before its claim, or while it reported its end. */
 export async function failUntaken(
   db: pg.Pool,
   job: { id?: string | undefined; data: Partial<Work> },

@@ -49,7 +49,7 @@ export async function keepHandOffSettings(
     );
   }
   if (settings === undefined) await db.query('delete from sync.hand_off_settings where account_id = $1', [account]);
-  // Nobody would ever send these.
+  // No process would ever send these.
   const { rowCount } = await db.query(
     `delete from sync.hand_off_deliveries where account_id = $1 and delivered_at is null and channel <> all ($2)`,
     [account, settings?.channels ?? []],
@@ -98,10 +98,10 @@ export async function noteHandOffs(client: Client, account: string, run: number,
 
 /** The decision failed, so the next end of a run decides again. An index has this text. */
 const undecided = 'it could not be decided: ';
-/** Most runs that are decided again at once. */
+/** Most runs whose decision is repeated in one pass. */
 const mostUndecided = 10;
 
-/** Does this, or nothing of it. Returns its error. */
+/** Does all of `work`, or nothing of it, in a savepoint. Returns the error of work that failed. */
 async function attempt(client: Client, work: () => Promise<void>): Promise<string | undefined> {
   await client.query('savepoint hand_off');
   try {
@@ -122,7 +122,7 @@ const isRepeated = (error: unknown) => ['40P01', '23505'].includes(String((error
 const longestMs = 30 * 24 * 3_600_000;
 
 interface Candidate extends HandedRun {
-  /** The run itself. Of a night also the runs that retry it, the oldest first. */
+  /** The run itself. For a nightly run also the runs that retry it, oldest first. */
   readonly runs: readonly number[];
   /** The fault of the sweep of the night; null: none. */
   readonly sweep: string | null;
@@ -295,7 +295,7 @@ async function withhold(client: Client, handed: Candidate, why: string): Promise
   );
 }
 
-/** The same for the run that has just ended, if the candidates could not be read. */
+/** Withholds the hand-off of the run that has just ended, if the candidates could not be read. */
 async function withholdUnread(client: Client, run: number, why: string): Promise<void> {
   await client.query(
     `insert into sync.hand_offs (account_id, run_id, kind, started_at, ended_at, withheld)

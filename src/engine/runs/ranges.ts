@@ -109,7 +109,7 @@ export async function beginAgain(client: Client, claim: Claim, asOfMs: Ms): Prom
   ]);
 }
 
-/** By update time, from inclusive to exclusive. */
+/** A range of update times: start inclusive, end exclusive. */
 export interface Scope {
   readonly fromMs?: Ms | undefined;
   readonly toMs?: Ms | undefined;

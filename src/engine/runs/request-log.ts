@@ -8,7 +8,7 @@ import type { Heard } from '../http/send.ts';
 
 const kept = 30;
 const everyMs = 5000;
-/** After a failure, people want to see at once what it waits for. */
+/** Shorter interval after a failure, because people want to see the reason of a wait soon. */
 const troubledMs = 1000;
 
 export interface LoggedRequest {

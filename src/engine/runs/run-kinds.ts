@@ -1,4 +1,4 @@
-/** What a run of each kind does, in the words that people read: `runs list`, `runs show`, the page of a run, docs/reference/runs.md. */
+/** Describes each kind of run for people: in `runs list`, `runs show`, the page of a run, docs/reference/runs.md. */
 import type { RunKind } from './runs.ts';
 
 export const runKinds: Readonly<Record<RunKind, { readonly opens: string; readonly does: string }>> = {

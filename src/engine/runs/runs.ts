@@ -35,7 +35,7 @@ export interface Counts {
   credits: number;
 }
 
-/** Five are few, and so is half of what was read. */
+/** Most are rejected: more than five records, and more than half of what was read. */
 export const isMostlyRejected = ({ seen, rejected }: Pick<Counts, 'seen' | 'rejected'>): boolean =>
   rejected >= 5 && 2 * rejected > seen;
 
@@ -141,7 +141,7 @@ export async function openSync(db: pg.Pool, run: Omit<NewRun, 'kind'>, now: Date
   });
 }
 
-/** From now on the run is alive while this process is. */
+/** Makes this process the opener of the run: the run counts as alive while the process lives. */
 export async function adoptRun(db: pg.Pool, run: number, opener: number): Promise<void> {
   await db.query(`update sync.stored_runs set opened_by = $2 where id = $1 and state = 'running'`, [run, opener]);
 }
@@ -172,10 +172,7 @@ export async function waitingWork(
   return rows;
 }
 
-/**
- * Whether another run waits to fetch the same ids: a run that a person started goes before one that the reconciler
- * opened.
- */
+/** Whether another run waits to fetch the same ids. A run of a person has priority over a run of the reconciler. */
 export async function othersWait(
   db: pg.Pool,
   { account, run, stream }: { account: string; run: number; stream: StreamKey },
@@ -246,7 +243,7 @@ export async function isResting(
   return rows[0]!.rests;
 }
 
-/** Deferred list streams whose quota has reset, and that no other run is to read. */
+/** Deferred list streams whose quota has reset, and that no other run will read. */
 export async function wokenStreams(client: Client, account: string, now: Date): Promise<StreamKey[]> {
   const { rows } = await client.query<{ stream: StreamKey }>(
     `select k.stream_key as stream from sync.streams k cross join lateral (
@@ -310,7 +307,7 @@ export function outcome({ partial, error }: { partial?: string | undefined; erro
     const { exitCode, remedy } = error;
     const outage = outageIn(error);
     const answer = outage && cleanText(`${upperFirst(outage.label)} ${outage.answer}`).text;
-    // The reason that stands in the answer is not said again.
+    // The reason is left out if the answer already contains it.
     const [, reason] = /^does not answer \((.*)\)$/s.exec(outage?.answer ?? '') ?? [];
     const message = answer === undefined ? error.message : `${answer} (${error.message.replace(`: ${reason}`, '')})`;
     return {

@@ -37,9 +37,7 @@ export async function claimSlot(
   db: pg.Pool,
   account: string,
   { schedule, kind, streams: all, unless, sweeps = [], names }: Plan,
-  slot: Date,
-  opener: number,
-  now: Date,
+  { slot, opener, now }: { slot: Date; opener: number; now: Date },
 ): Promise<{ run: number } | { skipped: string } | undefined> {
   return withAccount(db, account, async client => {
     const { rowCount } = await client.query(

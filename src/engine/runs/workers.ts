@@ -46,7 +46,7 @@ export interface Process {
 export interface Presence extends AsyncDisposable {
   /** The number of this process in `sync.workers`, for this account. */
   readonly id: number;
-  /** From now on this process takes jobs. */
+  /** Notes that this process takes jobs now. */
   works(): Promise<void>;
   /**
    * Whether an unseen process is really gone. A restarted database has lost all locks, and sees no process until each
@@ -91,7 +91,7 @@ export async function attend(url: string, clock: Clock): Promise<Attendance> {
       await inTime(again, clock, leave(again.client, left)).catch(() => {});
       await inTime(again, clock, sayWorks(again.client, held)).catch(() => {});
       session = again;
-      // An entry that left during these queries found no session to leave by.
+      // An entry that left during these queries had no session that could remove it.
       const late = held.filter(entry => !entries.has(entry) && !left.includes(entry));
       await inTime(again, clock, leave(again.client, late)).catch(() => {});
     }

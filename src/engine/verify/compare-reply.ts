@@ -61,10 +61,7 @@ export interface Subject {
 export interface Examined {
   /** Records that could not be compared: unreadable, or refused by PostgreSQL. */
   readonly unread: number;
-  /**
-   * Records that are missing here, and of which it is unknown whether they are newer than the last complete sync.
-   * Nothing was done about them.
-   */
+  /** Records that are missing here, and that may be newer than the last complete sync. They were not changed. */
   readonly undecided: readonly string[];
   /** Rows that were written while the reply was in flight, and differ from it: fetch them again. */
   readonly late: readonly string[];
@@ -98,7 +95,7 @@ export async function examine(look: Look, { subject, reply, batch, more, uncount
         verdicts.set(id, 'differs');
     const of = (verdict: Verdict) => [...verdicts].filter(([, one]) => one === verdict).map(([id]) => id);
     const differs = of('differs');
-    // Rejects are reported as rejects.
+    // Rejects are not differences: they are reported as rejects.
     const aside = await setAside(client, key, differs);
     const counts = noCounts();
     const rejects: Reject[] = [];

@@ -5,7 +5,7 @@ import { fieldOf, type Table } from '../commit/merge.ts';
 import { jsonOf } from '../json-text.ts';
 import type { Compared, Differing } from './comparison-sql.ts';
 
-/** Longer values are cut. They only need to be recognisable. */
+/** Longer values are truncated. People only need to recognize them. */
 const longestValue = 1000;
 
 export type Differences = Record<string, [ours: unknown, theirs: unknown]>;
@@ -35,7 +35,7 @@ export function differencesOf(merge: Compared, found: readonly Differing[]): Dif
   return differences;
 }
 
-/** For a row that one side lacks, says which side. */
+/** A short value. For a row that one side lacks: the name of that side. */
 function brief(value: unknown, at: Differing['at']): unknown {
   if (at === 'row') return value === null ? null : 'there';
   if (typeof value === 'string') return shortened(value);
@@ -90,7 +90,7 @@ export function isMadeHere(merge: Compared, found: readonly Differing[]): boolea
   return found.every(({ at }) => at === 'column') && found.some(isOfRecord);
 }
 
-/** For a record without a version at its source: nothing tells when it was edited. */
+/** The kind of an edit of a record without a version: its source does not show when it was edited. `edited`: the kind if nothing else is known. */
 export function kindOfEdit(merge: Compared, found: readonly Differing[], edited: string): string {
   const { root } = merge.declared;
   if (found.some(({ at, of }) => at === 'row' && of === short(root) && root.parent === undefined))
@@ -104,7 +104,7 @@ interface Versions {
   readonly theirs: number;
 }
 
-/** For a record of a list. */
+/** The kind of a difference in a record of a list. */
 export function kindOfRecord(
   { merge, edited = 'edited', quiet = {} }: Pick<ListStream<Row>, 'merge' | 'edited' | 'quiet'>,
   found: readonly Differing[],
@@ -121,7 +121,7 @@ export function kindOfRecord(
   );
 }
 
-/** For edits that do not move the version of their record. */
+/** The kinds of edits that do not change the version of their record. */
 export const kindsOfQuiet = (edits: readonly string[], version: string): string =>
   [...new Set(edits.map(edit => `${edit} do not move ${version}`))].sort().join('; ');
 

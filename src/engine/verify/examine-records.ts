@@ -26,7 +26,7 @@ interface Given {
   readonly askedMs: Ms;
   /** Time through which the stream is complete. A record of a list without versions that shows a later change is behind. */
   readonly throughMs?: Ms;
-  /** Of a list that is walked: ids of records created since the last complete sync, if known. */
+  /** For a list that is read by walks: ids of records created since the last complete sync, if known. */
   readonly newcomers?: ReadonlySet<string> | undefined;
   /** Runs in the same transaction. */
   readonly more?: ((client: Client) => Promise<void>) | undefined;

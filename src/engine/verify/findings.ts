@@ -18,7 +18,7 @@ export interface Standing {
   readonly isItself: boolean | null;
   /** The request was sent after the row was written, so nothing in the row can be newer than the reply. */
   readonly isOlder: boolean;
-  /** For records with a version. */
+  /** Version of the record in ms; null if records have none. */
   readonly updatedMs: Ms | null;
   /** For tickets: the messages are as new as the ticket, and no newer than the reply. */
   readonly hasMessages: boolean | null;
@@ -139,7 +139,7 @@ export async function isAuditDue(
   return rows[0]!.due;
 }
 
-/** The table of a stream for comparisons, and what its own columns tell about a row `t`, in SQL. */
+/** The table of a stream for comparisons, with SQL expressions over the columns of a row `t`. */
 export interface Rows {
   readonly table: string;
   /** The record as sync.audit names it. */

@@ -1,4 +1,4 @@
-/** Notes what no reply shows: rows that only the mirror has, because the records that they belong to are not there. */
+/** Notes orphaned rows, which no reply shows: rows of the mirror whose record is missing. */
 
 import type { ListStream, Row } from '../../sources/source.ts';
 import { commitWork } from '../commit/commit.ts';

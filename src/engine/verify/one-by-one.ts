@@ -33,11 +33,14 @@ interface Sample {
   choose(of: { limit: number; chance: number }): Promise<readonly [id: string, isCompared: () => Promise<boolean>][]>;
   /** Asked before each record. False ends the comparison. */
   goesOn?(): Promise<boolean>;
-  /** Further streams that a record tells about. */
+  /** Further streams whose records this record contains. */
   readonly also?: readonly StreamKey[];
 }
 
-/** Compares as much of a random sample as the run has not compared yet. Notes records that could not be read, and returns their number. */
+/**
+ * Compares the part of a random sample that the run has not compared yet. Notes records that could not be read, and
+ * returns their number.
+ */
 export async function examineSample({ ctx, claim }: Look, { sample, also = [], ...how }: Sample): Promise<number> {
   const limit = sample - (await countFindings(ctx.pg, claim));
   let unread = 0;

@@ -83,7 +83,7 @@ export async function readWhole(
     for (const { id } of [...reply.records, ...reply.unreadable]) if (id !== undefined) shown.add(id);
     if (examineAgain) await examineAgain(await examinePage(verifying, list, { ask, reply, askedMs }, newcomers));
   }
-  // A reading may stop before the end without a gap. What it does not prove is asked for by id, or stays unknown.
+  // A reading may stop before the end without a gap. Records outside its proof are fetched by id, or stay unknown.
   const isProven = stream.get !== undefined || step.value.covered !== undefined;
   return isWhole && isProven && first ? { shown, ...first } : undefined;
 }

@@ -13,7 +13,7 @@ export interface Asked {
   readonly repair: boolean;
 }
 
-/** What a verification was announced to take. */
+/** The announced cost of a verification. */
 export interface Forecast {
   readonly credits: number;
   readonly seconds: number;

@@ -33,7 +33,7 @@ import { doubtedEnds, readPage, readWhole, type Verifying } from './read-whole.t
 import { chooseAtRandom, countCreated, countLive, deletedAfter, unshownRows, versionOf } from './stored-rows.ts';
 import { askedOf, gapsOf, movePlace, noteCounts, placeOf } from './verifications.ts';
 
-/** What records of a list have besides, as another stream reads it. */
+/** Details of the records of a list, which another stream reads. */
 export interface Details {
   /** The other stream. */
   readonly key: StreamKey;
@@ -274,7 +274,7 @@ async function verifySample(verifying: Verifying, sample: number, details: Detai
   });
 }
 
-/** Verifies parts whose record is missing here. No other reply would reveal them. `as`: the stream that the parts are of. */
+/** Verifies parts whose record is missing here. No other reply would reveal them. `as`: the stream of the parts. */
 export async function verifyOrphans(verifying: Verifying, parts: readonly Part[], as: StreamKey): Promise<void> {
   const { look, stream } = verifying;
   const { ctx, claim } = look;

@@ -5,11 +5,11 @@
  */
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { request } from 'undici';
 import type { AlarmConfig, Fleet } from '../../app/config.ts';
 import type { Clock } from '../../clock.ts';
 import { noAnswer } from '../../engine/http/causes.ts';
-import { proxyFor, type Ways } from '../../engine/http/proxies.ts';
+import { proxyFor } from '../../engine/http/proxies.ts';
+import type { Ways } from '../../engine/http/ways.ts';
 import { isAway } from '../../errors.ts';
 import { type Alarm, compareProblems, noteTold, noteUntold, takeAlarm } from './open-alarms.ts';
 
@@ -157,6 +157,7 @@ async function post({ ways, signal }: Deps, { url, format }: AlarmConfig, alarm:
   const deadline = new AbortController();
   const timer = setTimeout(() => deadline.abort(), timeoutMs);
   try {
+    const { request } = await import('undici');
     const reply = await request(url, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },

@@ -1,6 +1,6 @@
 /**
- * What the doctor's checks work with. A connection opens when the first check asks for it; later checks share the connection
- * or the error. Everything closes in reverse order.
+ * The context of the doctor's checks. A connection opens when the first check asks for it; later checks share the
+ * connection or the error. Everything closes in reverse order.
  */
 
 import type { Config, Fleet, SettingsLook } from '../../app/config.ts';

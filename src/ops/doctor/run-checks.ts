@@ -38,7 +38,7 @@ export interface Result {
 
 export interface Report {
   readonly results: readonly Result[];
-  /** What the checks used of the sources, by the unit of their limits. */
+  /** Used quota of the sources, by the unit of their limits. */
   readonly credits: number;
   readonly requests: number;
 }
@@ -78,7 +78,7 @@ export async function examine(
   };
 
   async function make(check: Check, account: string | null, run: () => Promise<Answer> | Answer): Promise<Result[]> {
-    const look = async () => [await inTime(run)].flat();
+    const look = async () => [await inTime(around, run)].flat();
     const missing = hindrance(check, account);
     if (missing !== undefined) return [leaveOut(check, account, missing)];
     const found = await look();
@@ -109,25 +109,6 @@ export async function examine(
     };
   }
 
-  /** An exception here is an error of Shelfdesk and becomes a failed check. */
-  async function inTime(run: () => Promise<Answer> | Answer): Promise<Answer> {
-    const ended = new AbortController();
-    const late = around.clock.sleep(patienceMs, AbortSignal.any([ended.signal, around.signal])).then(
-      () => fail(`no answer within ${patienceMs / 1000} s`, 'Run it again; if it lasts, look at what it asks.'),
-      () => fail('it was interrupted', 'Run `npx shelfdesk doctor` again.'),
-    );
-    try {
-      return await Promise.race([Promise.resolve().then(run), late]);
-    } catch (error) {
-      around.signal.throwIfAborted();
-      if (error instanceof ShelfdeskError) return fail(error.message, error.remedy);
-      const what = error instanceof Error ? error.message || error.name : String(error);
-      return fail(`the check itself failed: ${what}`, 'Run it again; if it lasts, please report it.');
-    } finally {
-      ended.abort();
-    }
-  }
-
   for (const check of checks) {
     around.signal.throwIfAborted();
     const made =
@@ -153,6 +134,28 @@ export async function examine(
 
 const rank: Record<State, number> = { ok: 0, warn: 1, skipped: 2, fail: 3 };
 const keyOf = (name: string, account: string | null) => `${account ?? ''}\n${name}`;
+
+/** An exception of a check that is no ShelfdeskError is a bug of the check. */
+async function inTime(
+  { clock, signal }: Pick<DoctorEnvironment, 'clock' | 'signal'>,
+  run: () => Promise<Answer> | Answer,
+): Promise<Answer> {
+  const ended = new AbortController();
+  const late = clock.sleep(patienceMs, AbortSignal.any([ended.signal, signal])).then(
+    () => fail(`no answer within ${patienceMs / 1000} s`, 'Run it again; if it lasts, look at what it asks.'),
+    () => fail('it was interrupted', 'Run `npx shelfdesk doctor` again.'),
+  );
+  try {
+    return await Promise.race([Promise.resolve().then(run), late]);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof ShelfdeskError) return fail(error.message, error.remedy);
+    const what = error instanceof Error ? error.message || error.name : String(error);
+    return fail(`the check itself failed: ${what}`, 'Run it again; if it lasts, please report it.');
+  } finally {
+    ended.abort();
+  }
+}
 
 async function attempt(work: () => Promise<string>): Promise<string> {
   try {

@@ -18,7 +18,7 @@ export interface Delivery {
   readonly tries: number;
 }
 
-/** Where a process may send: an account and a channel, with its number in sync.workers. */
+/** A channel of an account through which a process may send. `worker`: the number of the process in sync.workers. */
 export interface Line {
   readonly account: string;
   readonly channel: string;
@@ -30,10 +30,10 @@ const head = `
   where (o.account_id, o.channel) = (l.account_id, l.channel) and o.delivered_at is null order by o.hand_off_id limit 1`;
 const isFree = `(d.held_by is null or d.held_by = l.worker or not sync.is_alive(d.held_by))`;
 
-/** Due at `$4`. No retry is set further ahead than an hour, so such a time is of a wrong clock. */
+/** SQL: the delivery is due at `$4`. A retry is at most an hour ahead, so a later time comes from a wrong clock. */
 const isDue = `(d.next_try_at <= $4 or d.next_try_at > $4::timestamptz + interval '1 hour')`;
 
-/** Those of these lines whose next delivery is due and held by no other live process. */
+/** The lines whose next delivery is due and not held by another live process. */
 export async function dueLines<T extends Line>(db: pg.Pool, lines: readonly T[], now: Date): Promise<T[]> {
   if (lines.length === 0) return [];
   const { rows } = await db.query<{ place: number }>(
@@ -79,7 +79,7 @@ export async function holderOf(db: pg.Pool, line: Line): Promise<number | undefi
   return rows[0]?.holder;
 }
 
-/** Not if another process holds it now. */
+/** Updates the delivery unless another process holds it now. */
 const ofHolder = '(hand_off_id, channel) = ($1, $2) and held_by = $3 and delivered_at is null';
 
 export async function noteDelivered(db: pg.Pool, { handOff, channel }: Delivery, worker: number, now: Date) {

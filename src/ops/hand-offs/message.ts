@@ -1,7 +1,7 @@
 /** A hand-off as a signed message, in the manner of Standard Webhooks, and the times of its retries. Pure. */
 import { createHmac } from 'node:crypto';
 
-/** Of a setting `whsec_…`. */
+/** The key in a secret of the form `whsec_…`. */
 const keyOf = (secret: string): Buffer => Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
 
 /** The signature covers id, time and body, so that none can be replaced, or repeated much later. */

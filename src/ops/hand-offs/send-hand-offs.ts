@@ -6,11 +6,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { request } from 'undici';
 import { commandEnvironment, type HandOffConfig } from '../../app/config.ts';
 import type { Clock } from '../../clock.ts';
 import { noAnswer } from '../../engine/http/causes.ts';
-import { proxyFor, type Ways } from '../../engine/http/proxies.ts';
+import { proxyFor } from '../../engine/http/proxies.ts';
+import type { Ways } from '../../engine/http/ways.ts';
 import { makeBell } from '../../engine/notifier.ts';
 import { isAway } from '../../errors.ts';
 import {
@@ -30,7 +30,7 @@ const everyMs = 15_000;
 const usual = { webhookMs: 15_000, commandMs: 3_600_000 };
 /** Time from SIGTERM to SIGKILL for a command that must end. */
 const killMs = 5000;
-/** Most bytes of an answer that are read, to keep the connection. They mean nothing. */
+/** Longest answer that is read, in bytes, so that the connection can be kept. Its content is ignored. */
 const answerBytes = 16_384;
 
 export interface Deps {
@@ -162,6 +162,7 @@ async function post(
 ): Promise<string | undefined> {
   using limit = within(webhookMs, signal);
   try {
+    const { request } = await import('undici');
     // A redirect is not followed: the certificate is for this address.
     const reply = await request(url, {
       method: 'POST',
@@ -205,7 +206,7 @@ async function run(
     try {
       if (child.pid !== undefined) process.kill(-child.pid, how);
     } catch {
-      // It has ended.
+      // The process has ended.
     }
   };
   let isStopped = false;
@@ -222,7 +223,7 @@ async function run(
   const why = await ended;
   // Later the number of its process group may be that of another one.
   limit.signal.removeEventListener('abort', stop);
-  // One that was stopped has not done its work, whatever it ended with.
+  // A stopped command has failed, even with exit code 0.
   if (isStopped) return limit.isOver() ? `it did not end within ${commandMs / 60_000} min` : 'it was stopped';
   return why;
 }

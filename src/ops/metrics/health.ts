@@ -13,7 +13,7 @@ import { count } from '../../words.ts';
 
 /** A server that has not answered by then counts as unavailable. Probes give up after a few seconds, too. */
 const patienceMs = 2000;
-/** The state of many accounts on a busy server takes longer to read. */
+/** Longer time limit for the state of all accounts, which takes longer on a busy server. */
 const standingMs = 10_000;
 
 export interface Watched {

@@ -255,11 +255,11 @@ export const counters: readonly Family[] = [
   },
 ];
 
-/** This long after its minute nothing more is recorded in it, because the slowest request has been answered. */
+/** A minute is final after this time, because the slowest request has been answered. */
 const settledMs = 120_000;
 
 export interface Measured extends Watched {
-  /** By account. `findQueues` adds later accounts. */
+  /** The queue of each account. `findQueues` adds later accounts. */
   readonly queues: ReadonlyMap<string, Pick<Queue, 'exportPrometheusMetrics'>>;
   readonly findQueues: () => Promise<void>;
   /** Accounts with invalid settings. */

@@ -26,7 +26,7 @@ export interface Visitor {
 export interface Session {
   /** Names the session, and cannot be made a cookie. */
   readonly id: string;
-  /** When it ends by itself. */
+  /** When the session expires. */
   readonly endsMs: number;
 }
 
@@ -38,7 +38,7 @@ export interface Asking {
 }
 
 export const cookieName = 'shelfdesk';
-/** One working day. */
+/** Lifetime of a session: one working day. */
 export const sessionMs = 12 * 3_600_000;
 /** Most wrong tokens per address and minute. Further attempts are refused. */
 // @internal Tests try as often, and once more.
@@ -186,7 +186,7 @@ export const isForwarded = (headers: Readonly<Record<string, unknown>>): boolean
 export const hostOf = (header: string | undefined): string => (header ?? '').replace(/:\d+$/, '');
 
 /**
- * Whether a page of ours sent the request, according to `Sec-Fetch-Site` and `Origin`. No current browser omits both
+ * Whether one of our pages sent the request, according to `Sec-Fetch-Site` and `Origin`. No current browser omits both
  * headers; such a request needs the CSRF token.
  */
 export function isSameOrigin(headers: {

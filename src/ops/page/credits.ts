@@ -20,7 +20,7 @@ export const ranges = {
 } as const;
 export type Range = 'hour' | 'day' | 'week';
 
-/** From bottom to top of the graph. */
+/** Lanes from bottom to top of the graph. */
 export const lanes = ['interactive', 'fresh', 'backfill', 'sweep'] as const;
 type Lane = (typeof lanes)[number];
 
@@ -39,7 +39,7 @@ export interface Bucket extends Readonly<Record<Lane, number>> {
 
 export const used = (bucket: Bucket): number => lanes.reduce((sum, lane) => sum + bucket[lane], 0);
 
-/** In order of time. The last step contains the current minute. */
+/** Reads the buckets in order of time. The last one contains the current minute. */
 export async function creditBuckets(
   db: Client,
   account: string,

@@ -43,7 +43,7 @@ interface Topic {
   readonly done: Promise<void>;
 }
 
-/** `failed`: the text that visitors see for an error. `refresh`: before listeners are asked whether they may stay. */
+/** `failed`: the text that visitors see for an error. `refresh`: runs before the check whether listeners may stay. */
 export function makeLive(
   clock: Clock,
   { failed, refresh }: { failed: (error: unknown) => string; refresh: () => Promise<void> },
@@ -65,7 +65,7 @@ export function makeLive(
         tell(listeners, partsFor);
       } catch (error) {
         const words = failed(error);
-        // New listeners must hear of it as well.
+        // New listeners need the news of the outage as well.
         each(listeners, one => one.send('away', words));
         away = words;
       }

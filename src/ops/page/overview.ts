@@ -119,7 +119,7 @@ export interface AccountLine {
   readonly workers: number;
 }
 
-/** All accounts, by name. */
+/** Reads the figures of all accounts, by name. */
 export async function readFleetFigures(
   db: pg.Pool,
 ): Promise<{ at: Date; accounts: AccountLine[]; lake: LakeStatus | undefined }> {

@@ -39,7 +39,7 @@ export interface Site {
   readonly accounts: () => readonly Served[];
   /** Accounts with invalid settings. */
   readonly refused: () => readonly string[];
-  /** By account. `findQueues` adds later accounts. */
+  /** The queue of each account. `findQueues` adds later accounts. */
   readonly queues: ReadonlyMap<string, Queue>;
   readonly findQueues: () => Promise<void>;
   /** Rejects if the server of the queues is unavailable. */
@@ -72,7 +72,7 @@ const requestMs = 10_000;
 /** Node looks for late requests this often. */
 const checkMs = 1000;
 
-/** Probes without a token. They tell strangers only what works and what does not. */
+/** Probes without a token. They show strangers only what works and what does not. */
 const openPaths: ReadonlySet<string> = new Set(['/livez', '/readyz']);
 
 const policy =
@@ -107,7 +107,7 @@ export async function servePage(site: Site, port: number): Promise<Serving> {
   };
 }
 
-/** Without a socket, for tests. `close` also ends event streams. */
+/** Makes the server without a socket, for tests. `close` also ends event streams. */
 // @internal Tests ask the page without a socket.
 export async function makeApp(site: Site): Promise<{ app: FastifyInstance; close: () => Promise<void> }> {
   demandSafe(site.web);
@@ -179,7 +179,7 @@ function refuse(reply: FastifyReply, status: number, words: string) {
 // --- the door -------------------------------------------------------------------------------------------------------
 
 function guard(app: FastifyInstance, door: Door, ended: EndedSessions): void {
-  /** Nobody without a valid cookie makes the page ask the warehouse. */
+  /** Requests without a valid cookie cause no query to the warehouse. */
   const visitorOf = async (asking: Asking) => {
     const visitor = door.visitor(asking);
     if (typeof visitor !== 'object' || visitor.session === null) return visitor;
@@ -199,7 +199,7 @@ function guard(app: FastifyInstance, door: Door, ended: EndedSessions): void {
     });
     const path = request.url.split('?')[0]!;
     const { host, origin, authorization, cookie } = request.headers;
-    // A foreign name for this address would make foreign pages same-origin, and a proxy brings strangers.
+    // Another host name for this address would make pages of other sites same-origin, and a proxy forwards requests of strangers.
     const isStrange = !door.asks && (!isLoopback(hostOf(host)) || isForwarded(request.headers));
     if (openPaths.has(path)) {
       const known = isStrange ? undefined : await visitorOf({ authorization, cookie, address: request.ip });

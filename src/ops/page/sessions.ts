@@ -1,6 +1,6 @@
 /**
- * Sessions that their visitors have ended. A session is a signed cookie that no process stores, so its end is stored instead,
- * in the warehouse: for every process that serves the page, and until the session would have ended by itself.
+ * Sessions that their visitors have ended. A session is a signed cookie that no process stores. So the warehouse stores
+ * its end, for every process that serves the page, until the session would have expired.
  */
 import type pg from 'pg';
 import { durably, transaction } from '../../engine/database/pool.ts';

@@ -78,7 +78,7 @@ export async function applyToStored(
   return counts;
 }
 
-/** What is kept of single records, and that the stored rules are applied. */
+/** Removes values of ruled fields from drift, comparisons and reasons, and notes that the stored rules are applied. */
 async function settle(
   client: Client,
   account: string,

@@ -23,7 +23,7 @@ export interface Rewriting {
   readonly signal: AbortSignal;
 }
 
-/** No trigger notes the rewriting as a change of the source. */
+/** Runs a transaction whose updates are not recorded as changes of the source by triggers. */
 export const rewriting = <T>(db: pg.Pool, work: (client: Client) => Promise<T>): Promise<T> =>
   transaction(db, async client => {
     await client.query(`select set_config('shelfdesk.rewriting', 'on', true), set_config('shelfdesk.merge', '', true)`);

@@ -1,8 +1,8 @@
-/** What field rules cost: what works no more, or with less, without a field. Pure. */
+/** The features that field rules disable or weaken. Pure. */
 import { type FieldRule, type FieldRules, rulesFor } from '../../engine/http/rules/field-rules.ts';
 import { matches } from '../../engine/http/rules/foreign-values.ts';
 
-/** Each rule once, however often and in which spelling it is written. */
+/** The rules without repetitions, in any spelling. */
 export const rulesIn = (of: FieldRules | undefined): FieldRule[] =>
   [...new Map(of?.rules.toReversed().map(rule => [rule.full, rule])).values()].reverse();
 

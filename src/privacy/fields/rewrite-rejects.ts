@@ -6,7 +6,7 @@ import type { Stream } from '../../sources/source.ts';
 import { type Batch, nextRange, type Place } from './batches.ts';
 import { ruledText, same } from './ruled-texts.ts';
 
-/** The reason of a reject whose payload followed no rule. */
+/** The new reason of a reject whose payload was removed because it did not follow the rules. */
 const taken = 'its payload held fields that a rule leaves out';
 /** Instead of a text that may quote a value. */
 const quoted = 'taken out: it may quote a field that a rule leaves out';
@@ -20,7 +20,7 @@ function kindsIn(stream: Stream, { payload, recordId, askId }: Rejected): string
   if (stream.kind !== 'detail') return [stream.key, ...membersIn(stream)];
   const fields = payload.trimStart().startsWith('{') ? fieldsIn(payload) : [];
   if (fields.includes(stream.membersField)) return [stream.of.key];
-  // Such a record may be the parent or a member.
+  // The rejected record may be the parent or a member.
   return recordId === null || recordId === askId ? [stream.of.key, stream.key] : [stream.key];
 }
 

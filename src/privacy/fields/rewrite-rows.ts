@@ -100,15 +100,12 @@ export async function rewriteHistories(at: Rewriting, of: FieldRules, add: (tabl
     for (const { table, columns } of histories) {
       const ruled = columns.filter(column => isRuled(of, kind, column));
       if (ruled.length === 0) continue;
-      const history = { table, key: await primaryKey(at.db, table), columns: ruled };
-      add(
-        table,
-        await stepThrough(at, (client, after) => rewriteHistory(client, at.account, of, kind, history, after)),
-      );
+      const history = { kind, table, key: await primaryKey(at.db, table), columns: ruled };
+      add(table, await stepThrough(at, (client, after) => rewriteHistory(client, at.account, of, history, after)));
     }
 }
 
-/** Without the account. */
+/** Columns of the primary key, without the account. */
 async function primaryKey(db: pg.Pool, table: string): Promise<string[]> {
   const { rows } = await db.query<{ name: string }>(
     `select a.attname as name from pg_index i cross join unnest(i.indkey::smallint[]) with ordinality k (number, n)
@@ -123,8 +120,7 @@ async function rewriteHistory(
   client: Client,
   account: string,
   of: FieldRules,
-  kind: string,
-  { table, key, columns }: { table: string; key: readonly string[]; columns: readonly string[] },
+  { kind, table, key, columns }: { kind: string; table: string; key: readonly string[]; columns: readonly string[] },
   after: Place,
 ): Promise<Batch> {
   const where = `num_nonnulls(${columns.map(name => `t.${name}`).join(', ')}) > 0`;
@@ -152,8 +148,8 @@ async function rewriteHistory(
 }
 
 /**
- * Old values. A column whose value is nested in a field loses all of it by any rule that concerns its path. Columns that come
- * from no record stay: tombstones, and the parent of a member.
+ * Rewrites old values in sync.changes. Any rule for the path of a nested column removes all old values of the column.
+ * Columns that come from no record stay: tombstones, and the parent of a member.
  */
 export async function rewriteChanges(
   client: Client,

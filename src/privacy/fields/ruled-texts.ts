@@ -16,7 +16,7 @@ export function ruledRecord(of: FieldRules, kind: string, text: string): string 
   }
 }
 
-/** As `ruledRecord`, for a text that may be no JSON. Undefined: the text may hold anything. */
+/** Like `ruledRecord`, for a text that may not be JSON. Undefined: the text cannot be checked. */
 export function ruledText(of: FieldRules, kind: string, text: string): string | undefined {
   if (!concernsKind(of, kind)) return text;
   try {

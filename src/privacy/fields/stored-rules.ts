@@ -1,6 +1,6 @@
 /**
- * The field rules that the warehouse keeps (sync.field_rules). They say what was left out of its rows, so a process that does not
- * apply them must not write: it would bring back what may not be kept.
+ * The field rules that the warehouse keeps (sync.field_rules). A process that does not apply them must not write: it
+ * would store fields that the rules leave out.
  */
 import { createHmac } from 'node:crypto';
 import type pg from 'pg';
@@ -13,16 +13,16 @@ import { UsageError } from '../../errors.ts';
 import { rulesIn } from './losses.ts';
 
 export interface StoredRule {
-  /** As the operator wrote it. */
+  /** The rule in the spelling of the operator. */
   readonly rule: string;
-  /** With the key of its kind: see FieldRule. */
+  /** The rule with the key of its kind: see FieldRule. */
   readonly full_rule: string;
   readonly since: Date;
-  /** When the rows of before had been rewritten; null: not yet. */
+  /** When the rows stored before the rule were rewritten; null: not yet. */
   readonly applied_at: Date | null;
 }
 
-/** In the order of their text. */
+/** Reads the stored rules in the order of their text. */
 export async function storedRules(db: Pick<pg.ClientBase, 'query'>, account: string): Promise<StoredRule[]> {
   const { rows } = await db.query<StoredRule>(
     'select rule, full_rule, since, applied_at from sync.field_rules where account_id = $1 order by rule collate "C"',
@@ -96,7 +96,7 @@ export async function keepFieldRules(
   );
 }
 
-/** Who pauses a stream that a rule leaves out whole. */
+/** The name in `paused_by` if a rule leaves out a whole stream. */
 const pauser = 'FIELD_RULES';
 
 /** Pauses the streams that a rule leaves out whole, if the account mirrors them. A stream that is paused keeps its pause. */

@@ -1,5 +1,5 @@
 /**
- * Forecast for the catalog. The list of an owner's shelves costs one request and tells which shelves changed. The same
+ * Forecast for the catalog. The list of an owner's shelves costs one request and shows which shelves changed. The same
  * rules as in a run decide whether and how a shelf is read.
  */
 

@@ -1,4 +1,4 @@
-/** The open catalog: what its streams need beyond any other source. */
+/** The open catalog: what its streams need in addition to an open source. */
 
 import { type Context, type OpenSource, sourceOf } from '../../engine/context.ts';
 

@@ -20,9 +20,9 @@ import {
 } from '../record/record.ts';
 import type { SourceTable } from '../source.ts';
 
-/** It varies without a change (field notes, Book catalog). */
+/** The value varies without a change of the record. */
 const varies = { varies: true } as const;
-/** It says when a shelf has to be read. */
+/** The time shows when a shelf must be read. */
 const needed = { needed: true } as const;
 
 export const shelf = lenientRecord(

@@ -29,7 +29,8 @@ export const helpdeskDialect: Dialect = {
       ...(resetSeconds !== undefined && { resetSeconds }),
     };
   },
-  // Without the header the refusal may be of what stands between: pauses that grow find its limit, and one of a whole period would not.
+  // Without the header the refusal may come from a proxy. Growing pauses find its limit; a pause of a whole period
+  // would not.
   refusal({ status, header }, refusals) {
     if (status !== 429) return undefined;
     return header('rate-limit-reset') === undefined ? { freezeMs: pauseMs(header, refusals) } : {};

@@ -1,4 +1,4 @@
-/** The tables of the help desk in the lake: those of its records, and what is made of them. */
+/** The tables of the help desk in the lake: those of its records, and tables derived from them. */
 import type { LakeTable } from '../../lake/table.ts';
 import { withMasked } from '../record/lake.ts';
 import type { AnyRecord } from '../record/record.ts';
@@ -6,7 +6,7 @@ import { tables } from './records.ts';
 
 type Place = Pick<LakeTable, 'unit' | 'id' | 'byMonth'>;
 
-/** Long tables have files for each month. Of the others an export reads all that the account has. */
+/** Long tables have files for each month. An export reads other tables whole, for each account. */
 const byMonth = true;
 const ofTicket = { unit: 'ticket', id: (t: string) => `${t}ticket_id` } as const;
 const ofCustomer = { unit: 'customer', id: (t: string) => `${t}customer_id` } as const;
@@ -21,7 +21,7 @@ const placeOf: Readonly<Record<string, Place>> = {
 const twice = (name: string, place: Omit<LakeTable, 'name'>, record?: AnyRecord) =>
   withMasked(`safe.${name}`, `helpdesk.${name}`, place, record);
 
-/** Of short lists nothing is erased. */
+/** Short lists contain no erasable data. */
 const ofRecords = tables.flatMap(({ record }) => {
   const place = placeOf[record.name];
   return twice(record.name, { ...(place ?? list), key: ['id'] }, place && record);

@@ -4,7 +4,7 @@ import type { Cuts } from '../../engine/reading/reading.ts';
 import type { Claim } from '../../engine/runs/claims.ts';
 
 /**
- * Values that partition tickets. `types`: the types in the specification. Unknown types that were met as drift are
+ * Values that partition tickets. `types`: the types in the specification. Unknown types that were recorded as drift are
  * added.
  */
 export async function knownCuts(

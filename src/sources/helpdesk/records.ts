@@ -64,7 +64,7 @@ export const ticket = record(
   {
     id: id(),
     number: integer('Friendly ticket number, unique across the help desk.'),
-    // An erasure asks whose it is.
+    // An erasure needs the customer of a ticket.
     customer_id: reference('customers', 'The customer', { needed: true }),
     user_id: reference('users', 'The assigned user; null while unassigned.'),
     inbox_id: reference('inboxes', 'The inbox'),
@@ -73,7 +73,7 @@ export const ticket = record(
     type: oneOf(channels, 'Channel: '),
     subject: text("Subject. The source distinguishes '' from null, and so does this column.").personal('text'),
     summary: text('Short summary of the conversation that the source writes.').personal('text'),
-    // They say which list shows it.
+    // The list that shows a ticket depends on these flags.
     spam: flag('True if the ticket is marked as spam.', { needed: true }),
     trash: flag('True if the ticket is in the trash.', { needed: true }),
     snoozed_until: time('When a snoozed ticket reopens.'),

@@ -12,14 +12,14 @@ export type Mask =
 
 /** A table, and what its readers do not see. */
 export interface Masked {
-  /** With its schema, as people name it: `helpdesk.messages`. */
+  /** Name with the schema: `helpdesk.messages`. */
   readonly table: string;
   /** The table that stores the rows. */
   readonly rows: string;
   /** `safe.messages` */
   readonly view: string;
   readonly masks: ReadonlyMap<string, Mask>;
-  /** The columns of which the declaration says what they tell. What others hold is not shown. Default: all. */
+  /** Columns with a declaration. The values of other columns are not shown. Default: all. */
   readonly declared?: ReadonlySet<string>;
 }
 
@@ -31,7 +31,7 @@ export interface Shown {
   readonly isList: boolean;
 }
 
-/** By column. A computed column is shown as the one that it is computed of. */
+/** The mask of each column. A computed column has the mask of the column that it is computed from. */
 export function masksOfRecord(of: AnyRecord): Map<string, Mask> {
   const masks = fieldsThatAre(of, 'column').flatMap(([, facts]): [string, Mask][] => {
     const { column, tells, apart, upTo, isTitle, length } = facts;

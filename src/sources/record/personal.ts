@@ -1,11 +1,14 @@
-/** What of a record tells of people, made of its declaration. */
+/** The personal data of a record, derived from its declaration. */
 import { type AnyRecord, computedOf, fieldsThatAre } from './record.ts';
 
 /** Fields that stay where a person is erased. Unknown fields, objects, records of other streams and children go. */
 export const keptOf = (of: AnyRecord): string[] =>
   fieldsThatAre(of, 'column').flatMap(([path, { tells }]) => (tells || path.includes('.') ? [] : [path]));
 
-/** The type of a file may hold its name. Of such fields, with the characters up to which they stay. */
+/**
+ * Fields that may contain a name after certain characters, such as the type of a file. They stay up to these
+ * characters.
+ */
 export const cutOf = (of: AnyRecord): [field: string, upTo: string][] =>
   fieldsThatAre(of, 'column').flatMap(([path, { upTo }]) => (upTo === undefined ? [] : [[path, upTo]]));
 
@@ -13,9 +16,9 @@ export const cutOf = (of: AnyRecord): [field: string, upTo: string][] =>
 export interface Contact {
   readonly field: string;
   readonly column: string;
-  /** It recognises somebody only where it holds an @. */
+  /** The field identifies a person only if it contains an @. */
   readonly isName: boolean;
-  /** The fields that tell of the same person. */
+  /** The fields about the same person. */
   readonly ofSame: readonly string[];
 }
 
@@ -28,7 +31,7 @@ export function contactsOf(of: AnyRecord): Contact[] {
   });
 }
 
-/** Columns that tell of people, and those that are computed of them. */
+/** Columns with personal data, and columns computed from them. */
 export const tellingColumns = (of: AnyRecord): string[] =>
   fieldsThatAre(of, 'column').flatMap(([, facts]) =>
     facts.tells ? [facts.column, ...computedOf(facts).map(([column]) => column)] : [],

@@ -133,7 +133,7 @@ test('old and new values, field by field, of everything that changed; nothing fo
   ]);
 });
 
-test('of two who write the same ticket at once the second one tells what the first one left', async () => {
+test('of two concurrent writes of a ticket, the second one records the change from the row of the first', async () => {
   await using s = await scripted();
   const write = (subject: string, updated: number, hold: () => Promise<void> = async () => {}) => {
     const text = JSON.stringify([ticket('t1', { subject, updated_at: iso(updated) })]);

@@ -37,7 +37,7 @@ const secondOf = (time: Date | null) => (time === null ? null : (time.getTime() 
 
 test('what is covered already is not written again', () =>
   withPool(async pool => {
-    await register(pool, 'a', second(0), registered, at(0));
+    await register(pool, { account: 'a', sinceMs: second(0) }, registered, at(0));
     const write = (from: number, to: number) =>
       transaction(pool, c => cover(c, claimOf('a'), 'default', range(from, to)));
     const row = async () =>
@@ -54,7 +54,7 @@ test('what is covered already is not written again', () =>
 test('the reason of a gap is shown as long as the gap is there', () =>
   withPool(async pool => {
     const claim = claimOf('a');
-    await register(pool, 'a', second(0), registered, at(0));
+    await register(pool, { account: 'a', sinceMs: second(0) }, registered, at(0));
     await transaction(pool, async c => {
       await cover(c, claim, 'default', range(0, 5));
       await addGap(c, claim, 'default', { ...range(5, 6), reason: 'first' }, at(20));
@@ -81,7 +81,7 @@ test('the reason of a gap is shown as long as the gap is there', () =>
 test('the place of a walk moves, and goes when the walk is over', () =>
   withPool(async pool => {
     const claim = claimOf('a');
-    await register(pool, 'a', second(0), registered, at(0));
+    await register(pool, { account: 'a', sinceMs: second(0) }, registered, at(0));
     const walk = { since: second(1) + 500, asOf: second(9) + 123, page: 7, deep: false };
     const place = (next: typeof walk | null) => transaction(pool, c => placeWalk(c, claim, 'default', next, undefined));
     const placed = async () => (await readPosition(pool, claim, 'default')).walk;
@@ -105,7 +105,8 @@ test('a list that nobody has registered is an error, not an empty position', () 
 test('only the lists of the named streams that are not wanted any more are forgotten', () =>
   withPool(async pool => {
     const users = { stream: 'helpdesk.users' as const, list: 'default' };
-    for (const account of ['a', 'b']) await register(pool, account, second(0), [...registered, users], at(0));
+    for (const account of ['a', 'b'])
+      await register(pool, { account, sinceMs: second(0) }, [...registered, users], at(0));
     await forgetLists(pool, 'a', [{ stream: 'helpdesk.tickets', list: 'spam' }]);
     const { rows } = await pool.query(
       `select account_id || ': ' || stream || ', ' || list as kept from sync.coverage where account_id = 'a' or list = 'trash'
@@ -117,7 +118,7 @@ test('only the lists of the named streams that are not wanted any more are forgo
 test('the start of the mirror and the lookback are those of the source', () =>
   withPool(async pool => {
     const shelves = { stream: 'books.shelves' as const, list: 'me', sinceMs: second(0), lookbackMs: 7000 };
-    await register(pool, 'a', second(10), [...registered, shelves], at(0), 3000);
+    await register(pool, { account: 'a', sinceMs: second(10), lookbackMs: 3000 }, [...registered, shelves], at(0));
     const claims = { desk: claimOf('a'), books: { ...claimOf('a'), stream: shelves.stream } };
     await transaction(pool, client => cover(client, claims.books, 'me', { from: second(0), to: second(5) }));
     expect((await readPosition(pool, claims.desk, 'default')).fromMs).toBe(second(10));
@@ -128,7 +129,12 @@ test('the start of the mirror and the lookback are those of the source', () =>
          sync.complete_from('a', 'books.shelves') as starts`,
     );
     expect(rows).toEqual([{ gaps: 0, through: at(5), starts: at(0) }]);
-    await register(pool, 'a', second(10), [{ ...shelves, sinceMs: second(4) }], at(0), 3000);
+    await register(
+      pool,
+      { account: 'a', sinceMs: second(10), lookbackMs: 3000 },
+      [{ ...shelves, sinceMs: second(4) }],
+      at(0),
+    );
     expect((await pool.query(`select since from sync.coverage where source = 'books'`)).rows).toEqual([
       { since: at(4) },
     ]);
@@ -154,7 +160,7 @@ test('messages are complete through the first ticket that waits', () =>
         return updated === '' ? [] : [[Number(updated), read, asOf === 'gone'] as const];
       });
       const account = `a${n}`;
-      await register(pool, account, second(0), registered, at(0));
+      await register(pool, { account, sinceMs: second(0) }, registered, at(0));
       await transaction(pool, async c => {
         for (const [i, list] of lists.entries())
           if (covered[i]! > 0) await cover(c, claimOf(account), list, range(0, covered[i]!));

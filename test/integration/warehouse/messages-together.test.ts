@@ -155,7 +155,7 @@ const others: Shown[] = [
   { id: 't4', asOf: 21, said: [message('m7', { body: 'secret' })] },
   { id: 't5', asOf: 22, said: [message('m8', { body: 'secret' })] },
 ];
-test('tables are the same where the customer was erased', async () => {
+test('tables are equal if the customer was erased', async () => {
   const erased = `with of as (insert into sync.erased values ('default', 'c1', now(), false))
     insert into sync.erased_tickets (account_id, ticket_id, erased_at) select 'default', 't' || i, now() from generate_series(1, 5) i`;
   const { tables } = await rowsAfter([first, others], true, erased);

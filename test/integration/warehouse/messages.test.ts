@@ -285,7 +285,7 @@ const claims = [
   { says: 'the same as_of', updated: 50, asOf: 99, taken: true },
   { says: 'an unknown ticket', id: 'x', updated: 50, asOf: 100, taken: false },
 ];
-test('messages are claimed by a newer reading of a ticket that is not older', async () => {
+test('a newer reading of a ticket that is at least as new takes over its messages', async () => {
   await using s = await scripted();
   for (const n of claims.keys()) shows(s, `t${n}`, 50, [message(`m${n}`)]);
   await read(s, 100);
@@ -348,7 +348,7 @@ test('a change time with more digits than a millisecond is no reason to wait for
   expect(await read(s, 20)).toEqual(counted({}));
 });
 
-test('a ticket that is gone takes its messages along; when it comes back, so do they', async () => {
+test('a deleted ticket deletes its messages; if it comes back, they do too', async () => {
   await using s = await scripted();
   shows(s, 't1', 5, [message('m1', { attachments: [attachment('a1')] }), message('m2')]);
   await read(s, 10);
@@ -489,7 +489,7 @@ test('a body of very many elements within each other: kept as received, its word
   expect(await driftRows(s)).toEqual([{ kind: 'simplified_html', path: 'body', value: '', seen: 1 }]);
 });
 
-test('a label that cannot be read costs the ticket nothing: its messages are here, and so are the other names', async () => {
+test('an unreadable label does not reject its ticket: the messages and the other names are stored', async () => {
   await using s = await scripted();
   shows(s, 't1', 5, [message('m1')], { label_ids: ['l1', 'l2'] });
   const labels = [{ id: 'a\0b', name: 'odd' }, { id: 'l1', name: 'a\0b' }, 42, { id: 'l2', name: 'right' }];

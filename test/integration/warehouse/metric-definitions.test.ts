@@ -136,7 +136,7 @@ test('what does not fit together is counted, check by check', async () => {
   }
 });
 
-test('what a report may rely on is what sync.status says', async () => {
+test('analytics.completeness shows reports the values of sync.status', async () => {
   await using s = await scripted();
   s.lists.tickets = [ticket('t1')];
   s.goTo(100);

@@ -299,7 +299,7 @@ describe('a ticket of each kind, in one warehouse', () => {
     expect(await metrics(s, name)).toMatchObject(expected);
   });
 
-  test('what is stored is what is defined, and the very same again, or worked out again, writes nothing', async () => {
+  test('stored metrics equal their definitions, and an equal row or a recomputation writes nothing', async () => {
     await expectDefined(s);
     const written = () =>
       s.rows(`select 0 as turn, ctid::text, xmin::text from internal.stored_ticket_metrics

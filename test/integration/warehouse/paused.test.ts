@@ -25,7 +25,8 @@ const goOn = (s: Scripted, ...streams: string[]) =>
 const runs = (s: Scripted) =>
   s.rows(`select r.kind, array_agg(stream order by stream) as streams
           from sync.stored_runs r join sync.stored_run_streams t on t.run_id = r.id group by r.id order by r.id`);
-const claim = (s: Scripted, plan: Plan, n: number) => claimSlot(s.pool, 'default', plan, at(n), 1, at(n));
+const claim = (s: Scripted, plan: Plan, n: number) =>
+  claimSlot(s.pool, 'default', plan, { slot: at(n), opener: 1, now: at(n) });
 
 test('a slot opens a run for what is not paused; where all of it is, the slot says so', async () => {
   await using s = await scripted();

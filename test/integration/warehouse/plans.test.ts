@@ -228,7 +228,7 @@ test('waiting tickets are found by their index, however many wait or do not, and
   }),
 );
 
-test('messages, attachments and names: a ticket into 10,000 messages reads what a ticket has', () =>
+test('messages, attachments and names: a ticket merged into 10,000 messages reads only rows of the ticket', () =>
   untouched(async pool => {
     const detail = (t: number, keep: (i: number) => boolean, body: string, n = 1) => {
       const all = Array.from({ length: 10 }, (_, i) => i).filter(keep);

@@ -320,7 +320,7 @@ test('of what is paused only that is said, and a first load is not late', async 
   expect(await state()).toMatchObject({ state: 'failing' });
 });
 
-test('a token that is refused is told until the source takes it: then only what has yet to be read again is', async () => {
+test('a refused token is a problem until the source accepts it; then only streams that are not read again yet are one', async () => {
   const name = await account('of-token');
   await ran(name, 'nightly', 'users', 'failed', { error: 'GET /users: 401', code: 4 });
   expect(await problems(name)).toEqual(['token_refused users']);

@@ -50,7 +50,7 @@ async function answer(name: string, account?: string): Promise<Row[]> {
   return rows.map(row => Object.fromEntries(names.map((column, i) => [column, row[i]])));
 }
 
-test('an age that is not known is not old', async () => {
+test('a ticket of unknown age does not count as old', async () => {
   expect(await answer('age-of-open-tickets', 'acme')).toEqual([
     { age: '0: unknown', tickets: 1, customers_wait: 0 },
     { age: '3: less than four weeks', tickets: 1, customers_wait: 0 },
@@ -134,7 +134,7 @@ test('a reply that is not here yet makes no ticket look unanswered', async () =>
   expect(await answer('first-response-in-time', 'acme')).toMatchObject([{ tickets: 1 }]);
 });
 
-test('an account that is behind has its own 13 weeks', async () => {
+test('an account that is behind gets 13 weeks up to its own completeness', async () => {
   // `slow`, `one`, `two` and `was`.
   expect(await answer('first-response-in-time')).toMatchObject([{ inbox: 'no inbox', tickets: 4 }]);
 });

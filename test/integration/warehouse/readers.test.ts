@@ -137,7 +137,7 @@ for (const pii of [false, true]) {
   });
 }
 
-test("what is masked leads nowhere else: no other schema, no salt, no statistics, nobody else's statements", async () => {
+test('a masked reader sees no other schema, no salt, no statistics and no statements of others', async () => {
   await using db = await twoAccounts();
   await using reader = await letReaderIn(db, { accounts: ['acme'] });
   await db.pool.query('analyze');
@@ -497,7 +497,7 @@ test('settling the roles again changes nothing, and covers what has come since; 
   expect((await db.pool.query(policies)).rows).toEqual([{ polname: 'as_before' }, { polname: 'readers' }]);
 });
 
-test('an owner who may make no roles gives what there is to whom there is, and says who is missing', async () => {
+test('an owner without the right to create roles grants rights to the existing roles, and names the missing ones', async () => {
   await using db = await freshDatabase();
   const owner = aName('owner');
   const client = await db.pool.connect();

@@ -137,7 +137,7 @@ test('an empty page under a good token proves as much as any, and its credits ar
   ).toEqual([{ seen: 0, credits: 6, expected: 0 }]);
 });
 
-test('the same page under a good token writes all of it', async () => {
+test('the same page under a valid fencing token is written whole', async () => {
   await using s = await scripted({ lookbackMs: 1000 });
   s.lists.tickets = [ticket('t1', { label_ids: ['l1'], odd: 1, spam: true }), ticket('bad', { user_id: 5 })];
   s.goTo(10);
@@ -184,7 +184,7 @@ describe('a stream ends, and the run with it', () => {
   });
 });
 
-test('a sync takes over what an interrupted one has just completed, and nothing that only a clock calls young', async () => {
+test('a sync reuses streams that an interrupted sync has just completed, unless only a wrong clock makes them recent', async () => {
   await using s = await scripted();
   const carry = 60_000;
   const sync = { account: 'default', streams: keysOf(['users', 'customers', 'tickets']), opener: 0 };

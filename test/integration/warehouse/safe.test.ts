@@ -145,7 +145,7 @@ test('hashes join and count as the values do', async () => {
   ).toEqual([{ equal: true }]);
 });
 
-test('it is HMAC-SHA-256 with the key of this warehouse, and an address is one however it is written', async () => {
+test('masking is HMAC-SHA-256 with the key of this warehouse, and equal for all spellings of an address', async () => {
   await using db = await freshDatabase();
   const rows = async (sql: string, ...values: unknown[]) => (await db.pool.query(sql, values)).rows;
   const key = Buffer.alloc(64);

@@ -94,7 +94,7 @@ test('words are found in every language, all of them, in an order, one or the ot
   );
 });
 
-test('the newest are found first, among many and few, also where some are dated in the future or not at all', async () => {
+test('the newest messages come first, among many or few, even if some have a future time or none', async () => {
   await accounts(db.pool, 'acme');
   const minutes = 1200;
   const every = (n: number, word: string, i: number) => (i % n === 0 ? ` ${word}` : '');

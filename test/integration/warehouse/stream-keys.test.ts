@@ -18,7 +18,7 @@ beforeEach(async () => {
   s = await scripted();
   await s.rows(`insert into sync.streams (source, stream, place, one_reader) values ('crm', 'users', 100, false)`);
   const lists = [ours, theirs].map(stream => ({ stream: stream as StreamKey, list: 'default' }));
-  await register(s.pool, 'default', 0, lists, at(0));
+  await register(s.pool, { account: 'default', sinceMs: 0 }, lists, at(0));
   return () => s[Symbol.asyncDispose]();
 });
 
@@ -67,7 +67,7 @@ test('rejects: a record of one source clears none of the other', async () => {
   expect(await status('open_rejects')).toMatchObject([{ value: 1 }, { value: 0 }]);
 });
 
-test('pauses: a key pauses one of them, and a short name that both have is refused', async () => {
+test('pauses: a key pauses one of two streams of the same short name, and the short name alone is refused', async () => {
   await expect(pause(s.pool, { ...me, stream: 'users' }, at(1))).rejects.toMatchObject({
     message: 'more than one source has a stream users',
     remedy: 'Choose from: helpdesk.users, crm.users.',

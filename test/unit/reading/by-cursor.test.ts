@@ -34,7 +34,7 @@ test('a list is complete as of its first page', () => {
   expect(proof).toEqual({ covered: { from: 0, to: asOf } });
 });
 
-test('an empty page that promises more leads on, and only the page without a next one ends the list', () => {
+test('an empty page with a next cursor continues the list; only a page without one ends it', () => {
   const pages: Record<string, Page> = { '': page([], '1'), 1: page(['a', 'b'], '2'), 2: page(['c']) };
   const { cursors, proof } = read(cursor => pages[cursor]!);
   expect(cursors).toEqual(['', '1', '2']);

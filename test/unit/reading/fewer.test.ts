@@ -29,7 +29,7 @@ describe('properties', () => {
       });
     });
 
-  test('records that are too large alone leave gaps, and all others are there', () => {
+  test('records that are too large alone leave gaps, and all other records are read', () => {
     fc.assert(holdsWhileMoving(fewer(readMovingList), { large: large(perPage, tenth) }), {
       ...runs(100),
       endOnFailure: true,
@@ -90,7 +90,7 @@ test('a whole list whose pages are too large is read whole in smaller ones', () 
   expect(last).toEqual({ covered: { from: 0, to: 5000 } });
 });
 
-test('of a whole list all but the record that is too large is read, and none of it is claimed', () => {
+test('of a whole list all records but the one that is too large are read, and nothing is claimed', () => {
   const { shown, last } = readAll(readWhole, letters, part => part.includes('b'));
   expect(shown).toEqual(letters.filter(id => id !== 'b'));
   expect(last).toEqual({ gap: { from: 0, to: 5000, reason: 'b is too large' } });

@@ -117,7 +117,7 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_updated_at, in
   });
 });
 
-test('a reply that takes long, and is therefore dated early, claims no version that its rows cannot replace', () => {
+test('a slow reply, which is dated early, claims no version that its rows cannot replace', () => {
   // r8 changes twice in the second in which it is read. The page that shows the later change takes a minute.
   const pace = Array.from({ length: 40 }, (_, moment) => (moment === 27 ? 60_000 : 0));
   const run = given({ layout: [{ gap: 5, count: 8 }], ageMs: 0, pace }, { lookbackMs: 0 });
@@ -215,7 +215,7 @@ describe('a source that does not keep to its word', () => {
     expect(run.mirror.rows.size).toBe(9);
   });
 
-  test.each(['request', 'page'] as const)('an order within a second that is another for each %s is a gap', ties => {
+  test.each(['request', 'page'] as const)('a second whose order differs for each %s is a gap', ties => {
     const run = given({ ties, layout: [few, { gap: 5, count: 30 }, few, few, few] });
     drive(run);
     const tie = second(run, 2);

@@ -208,7 +208,7 @@ test('a page whose last record was loaded after the page was cut skips nothing',
   expect(value).toMatchObject({ ask: { since: begun + 6000 }, proof: { covered: { from: begun, to: begun + 7000 } } });
 });
 
-test('a cursor that leads nowhere leaves a gap behind what is old enough, also where nothing can be read', () => {
+test('a repeated cursor leaves a gap behind the range that is old enough, even if no record is readable', () => {
   const begun = 1_000_000_000;
   const asOf = begun + 600_000;
   const stuck = (rows: { id: string; time: number }[]) => {

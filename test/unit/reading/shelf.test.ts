@@ -78,7 +78,7 @@ test.each<[what: string, shelf: Shelf, given: Given, asks: number[], read: Shelf
   if (read.found === 'whole') expect(shown).toEqual(typeof shelf === 'function' ? shelf(2) : shelf);
 });
 
-test('one put in front while it is read moves the borders: the third reading confirms the second', () => {
+test('a volume added in front during the read moves the page borders: the third reading confirms the second', () => {
   const { asks, pages } = drive(n => (n < 2 ? volumes(10) : ['new', ...volumes(10)]), {});
   expect(asks.filter(start => start === 0)).toHaveLength(3);
   expect(pages.flat()).toEqual(['new', ...volumes(10)]);

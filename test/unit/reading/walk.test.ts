@@ -19,7 +19,7 @@ const one = (gap = 5): Second => ({ gap, count: 1 });
 const many = (count: number): Second[] => Array.from({ length: count }, () => one(1));
 
 describe.each([{ inclusive: false }, { inclusive: true }])('since_created_at, inclusive: $inclusive', how => {
-  test('a longer one is counted and walked from the last page to the first, and proves nothing before its end', () => {
+  test('a list of several pages is counted, read from the last page to the first, and proves nothing before the end', () => {
     const run = given({ ...how, layout: many(13) });
     const { proofs } = drive(run);
     expect(run.list.asked.map(({ page, perPage: size }) => `${page}/${size}`)).toEqual([

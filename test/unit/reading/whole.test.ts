@@ -54,7 +54,7 @@ test('paging that is ignored costs one request more, when the list is as long as
   expect(read(manners['everything, always'], 50).requests).toBe(1);
 });
 
-test('a full page that cannot be read proves nothing: more may stand behind it', () => {
+test('a full page of unreadable records proves nothing: more records may follow it', () => {
   const result = read(manners['pages as asked'], 150, id => Number(id.slice(1)) >= 100);
   expect(result.proof).toEqual({});
 });

@@ -211,7 +211,7 @@ function change({ scheduler, services }: Desk, changes: number): void {
 async function runNight({ direct, worker, scheduler }: Desk): Promise<void> {
   const plan = plansFor(streamsOf(new Set(['helpdesk']))).find(({ schedule }) => schedule === 'nightly')!;
   const now = new Date(scheduler.nowMs);
-  await direct(pg => claimSlot(pg, account, { ...plan, sweeps: [] }, now, worker.id, now));
+  await direct(pg => claimSlot(pg, account, { ...plan, sweeps: [] }, { slot: now, opener: worker.id, now }));
 }
 
 /** What the source counts until the worker has nothing more to do. */

@@ -126,7 +126,9 @@ async function work(url: string, { window, forMs }: Pick<Scene, 'window' | 'forM
       everyMinute(slotMs + minuteMs);
       const slot = new Date(slotMs);
       const { worker } = desk;
-      desk.background(claimSlot(desk.pg, account, fresh, slot, worker.id, slot).then(() => worker.ring()));
+      desk.background(
+        claimSlot(desk.pg, account, fresh, { slot, opener: worker.id, now: slot }).then(() => worker.ring()),
+      );
     });
   everyMinute(desk.scheduler.nowMs);
   // The lists come first.

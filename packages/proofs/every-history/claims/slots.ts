@@ -43,7 +43,11 @@ export function claimsOfSlots(worker: number): Act[] {
     kind: 'slot',
     says: `worker ${worker} claims the slot of ${plan.schedule} at minute ${minutes}`,
     async run(product, pool, now) {
-      const found = await product.claimSlot(pool, account, plan, new Date(beginMs + minutes * minuteMs), worker, now);
+      const found = await product.claimSlot(pool, account, plan, {
+        slot: new Date(beginMs + minutes * minuteMs),
+        opener: worker,
+        now,
+      });
       return found === undefined ? 'nothing' : 'run' in found ? `run ${found.run}` : `skipped: ${found.skipped}`;
     },
     must: before => claiming(before, plan, beginMs + minutes * minuteMs, worker),

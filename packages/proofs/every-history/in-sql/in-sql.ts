@@ -53,7 +53,12 @@ export function same(what: string, is: unknown, should: unknown): void {
 }
 
 const enroll = (keeping: Keeping, db: pg.Pool | pg.ClientBase, account: string) =>
-  keeping.register(db, account, toMs(0), [{ stream, list: 'default' }], date(0), lookback * 1000);
+  keeping.register(
+    db,
+    { account, sinceMs: toMs(0), lookbackMs: lookback * 1000 },
+    [{ stream, list: 'default' }],
+    date(0),
+  );
 
 const versions: Compare = async (keeping, pool) => {
   await enroll(keeping, pool, 'versions');
@@ -95,15 +100,13 @@ const covered: Compare = async (keeping, pool) => {
   for (const account of ['covered', 'beside'])
     await keeping.register(
       pool,
-      account,
-      toMs(0),
+      { account, sinceMs: toMs(0), lookbackMs: lookback * 1000 },
       [
         { stream, list: 'default' },
         { stream, list: 'spam' },
         { stream: 'helpdesk.customers', list: 'default' },
       ],
       date(0),
-      lookback * 1000,
     );
   const claim = claimOf('covered');
   const sets = Array.from({ length: 2 ** 4 }, (_, set) => set);

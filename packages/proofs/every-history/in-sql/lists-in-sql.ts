@@ -20,7 +20,7 @@ const lists = [
 const sets = (seconds: number) => Array.from({ length: 2 ** seconds }, (_, set) => set);
 
 const enroll = (keeping: Keeping, db: pg.Pool | pg.ClientBase, account: string, since = 0) =>
-  keeping.register(db, account, toMs(since), lists, date(0), lookback * 1000);
+  keeping.register(db, { account, sinceMs: toMs(since), lookbackMs: lookback * 1000 }, lists, date(0));
 
 /** The multirange of a set of seconds. */
 const multirange = (set: number) =>
@@ -63,7 +63,12 @@ const registered: Compare = async (keeping, pool) => {
               await keeping.forgetLists(client, account, [lists[0]]);
               known.delete('tickets spam');
             } else {
-              await keeping.register(client, account, toMs(act.since), lists, date(n), act.lookback * 1000);
+              await keeping.register(
+                client,
+                { account, sinceMs: toMs(act.since), lookbackMs: act.lookback * 1000 },
+                lists,
+                date(n),
+              );
               const mirrored = told && isRead ? told.mirrored : date(n);
               told = { since: date(act.since), lookback: `00:00:0${act.lookback}`, mirrored };
               known = new Set(['customers default', 'tickets default', 'tickets spam']);

@@ -35,10 +35,11 @@ export function compared(ledger: Ledger): Compared {
       if (state !== before) keep(state, kept);
       return done;
     },
-    settle(before, now, id, reply, rules) {
-      const done = ledger.settle(before, now, id, reply, rules);
-      const { log: kept, told } = plain.hear(logOf(before), now, id, reply, rules);
+    settle(before, now, id, reply, rules, heard) {
+      const done = ledger.settle(before, now, id, reply, rules, heard);
+      const { log: kept, told, isAwaited } = plain.hear(logOf(before), now, id, reply, rules, heard);
       compare('a reply is booked as', done.settled, told);
+      compare('whether others wait for a reply', done.isAwaited, isAwaited);
       keep(done.state, kept);
       return done;
     },

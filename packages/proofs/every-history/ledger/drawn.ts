@@ -68,6 +68,8 @@ function drawOne(examined: Ledger, seed: number): string | undefined {
   let sourceMs = 0;
   let waiting: Asked[] = [];
   let flying: Asked[] = [];
+  /** Replies that are booked later. */
+  let heard: { readonly id: string; readonly reply: Reply; readonly at: Moment }[] = [];
   /** When something ends. */
   let ends: number[] = [];
   const moment = (): Moment => ({ earliestMs: nowMs + fraction, latestMs: nowMs + fraction + errorMs });
@@ -115,13 +117,18 @@ function drawOne(examined: Ledger, seed: number): string | undefined {
     if (refused && random() < 0.5) reply.spent = true;
     if (random() < 0.1) sourceMs += pick([-hourMs, hourMs, 90_000]);
     if (random() < 0.8) reply.dateMs = Math.floor((nowMs + sourceMs) / 1000) * 1000;
-    ({ state } = ledger.settle(state, moment(), one.id, reply, rules));
+    if (random() < 0.3) heard.push({ id: one.id, reply, at: moment() });
+    else ({ state } = ledger.settle(state, moment(), one.id, reply, rules));
     flying = flying.filter(other => other !== one);
     const { resetSeconds } = reply.headers;
     const atMs = Math.floor(nowMs + fraction + errorMs) + 1;
     const periodEndMs = nowMs + periodMs - (nowMs % periodMs);
     ends.push(atMs + 1000, atMs + periodMs, atMs + 5 * periodMs, atMs + 5000, periodEndMs, periodEndMs - 1000);
     if (resetSeconds !== undefined) ends.push(atMs + 1000 * resetSeconds, atMs + 1000 * resetSeconds + 1000);
+  };
+  const book = (one: (typeof heard)[number]) => {
+    ({ state } = ledger.settle(state, moment(), one.id, one.reply, rules, one.at));
+    heard = heard.filter(other => other !== one);
   };
   const pass = () => {
     ends = ends.filter(ms => ms > nowMs);
@@ -140,6 +147,7 @@ function drawOne(examined: Ledger, seed: number): string | undefined {
     else if (what < 0.55)
       ask({ id: `${grantIds[ids % 6]}${ids++}`, lane: pick(asks), cost: pick([1, 1, 2, 3]), sender: pick([1, 2]) });
     else if (what < 0.7 && waiting.length > 0) ask(pick(waiting));
+    else if (what < 0.75 && heard.length > 0) book(pick(heard));
     else if (what < 0.92 && flying.length > 0) hear(pick(flying));
     else if (what < 0.93 && flying.length > 0) state = ledger.cancel(state, moment(), flying.shift()!.id, rules);
     else if (what < 0.94) state = ledger.thaw(state, moment(), rules);

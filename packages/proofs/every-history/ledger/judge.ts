@@ -190,6 +190,8 @@ interface SettledStep {
   readonly refused: boolean;
   readonly said: Answer | undefined;
   readonly words: Words | undefined;
+  /** It may be booked later. */
+  readonly heardMs: number;
 }
 
 /** A reply was booked: what it adds to its minute is what happened, and it is booked once. */
@@ -208,10 +210,10 @@ export function settledWrong(world: World, ledger: Ledger, step: SettledStep): s
   if (world.setBacks === undefined) {
     if (!(Math.abs(settled.waitedMs - doing.waitedMs) <= errorMs))
       return `a wait of ${settled.waitedMs} ms is booked, not ${doing.waitedMs}`;
-    const tookMs = before.nowMs - doing.grantedMs;
+    const tookMs = step.heardMs - doing.grantedMs;
     if (!(Math.abs(settled.tookMs - tookMs) <= errorMs))
       return `a request is booked with ${settled.tookMs} ms, not ${Math.round(tookMs)}`;
-    if (!(Math.abs(settled.atMs - before.nowMs + before.backMs) <= errorMs))
+    if (!(Math.abs(settled.atMs - step.heardMs + before.backMs) <= errorMs))
       return 'a request is booked in another minute';
   }
   const limit = Math.min(world.rules.credits, after.limit ?? world.rules.credits);

@@ -309,15 +309,17 @@ export function hear(
   id: string,
   reply: Reply,
   rules: Rules,
-): { log: Log; told: Settled | null } {
+  then: Moment = now,
+): { log: Log; told: Settled | null; isAwaited: boolean } {
   const log = look(had, now, rules);
   const flight = log.flying.find(one => one.id === id);
-  if (!flight) return { log, told: null };
+  if (!flight) return { log, told: null, isAwaited: false };
+  const at = flight.grantedMs <= then.latestMs && then.latestMs <= now.latestMs ? then : now;
   const { refused } = reply;
   const { limit, remaining: left, used = 0, resetSeconds } = meaning(reply.headers);
-  const nowMs = Math.floor(now.earliestMs);
-  const atMs = Math.floor(now.latestMs) + 1;
-  const isLate = nowMs >= flight.deadlineMs;
+  const atMs = Math.floor(at.latestMs) + 1;
+  const newestMs = Math.max(log.repliedMs, atMs);
+  const isLate = Math.floor(now.earliestMs) >= flight.deadlineMs;
   const cost = Math.max(flight.cost, used);
   const { periodMs } = rules;
   const taken = { endMs: atMs + periodMs, lane: flight.lane, cost };
@@ -333,8 +335,8 @@ export function hear(
     ]),
     limit: limit ?? log.limit,
     silentUntilMs: Math.max(log.silentUntilMs, silenceMs),
-    repliedMs: atMs,
-    answeredMs: refused ? log.answeredMs : atMs,
+    repliedMs: newestMs,
+    answeredMs: refused ? log.answeredMs : Math.max(log.answeredMs, atMs),
   };
   const heard = isLate ? undefined : left;
   const { said, slidesUntilMs, isOld } = believe(landed, heard, resetSeconds, flight.grantedMs, atMs, cost, rules);
@@ -354,7 +356,13 @@ export function hear(
       ? undefined
       : hearPlainly(landed.clock, dateMs, flight.grantedMs, atMs, rules.clockToleranceMs);
   const told: Settled = {
-    ...{ atMs: nowMs, lane: flight.lane, cost: refused ? used : cost, limit: limitOf(landed, rules), others },
+    ...{
+      atMs: Math.floor(at.earliestMs),
+      lane: flight.lane,
+      cost: refused ? used : cost,
+      limit: limitOf(landed, rules),
+      others,
+    },
     ...{ waitedMs: flight.waitedMs, tookMs: Math.max(0, atMs - flight.grantedMs), refused },
     ...(clock && { clock: clock.told }),
     asOfMs: stamped ? stamped.asOfMs : stillPlainly(landed.stamped, flight.grantedMs),
@@ -363,9 +371,12 @@ export function hear(
   const after = {
     ...{ ...landed, said, slidesUntilMs, clock: clock?.clock ?? landed.clock },
     stamped: stamped?.clock ?? landed.stamped,
-    others: others > 0 ? [...landed.others, [atMs + 5 * periodMs, others] as const] : landed.others,
+    others: others > 0 ? [...landed.others, [newestMs + 5 * periodMs, others] as const] : landed.others,
   };
-  return { log: after, told };
+  // Where nobody else is known, and a reply has told so lately, nobody waits.
+  const wasAlone = at.earliestMs - log.repliedMs < periodMs && log.others.length === 0;
+  const isAwaited = refused || after.others.length > 0 || clock?.told.steady === false || !wasAlone;
+  return { log: after, told, isAwaited };
 }
 
 export function giveBack(had: Log, now: Moment, id: string, rules: Rules): Log {
@@ -392,9 +403,9 @@ const meaning = (headers: RateHeaders): RateHeaders =>
 
 /** Sums are kept by cells: what comes back in the cell of the last one comes back with it. */
 function put(taken: readonly Taken[], one: Omit<Taken, 'group'>, cellMs: number): Taken[] {
-  const last = taken.at(-1);
   const cell = (ms: number) => Math.floor(ms / cellMs);
-  if (!last || cell(one.endMs) > cell(last.endMs)) return [...taken, { ...one, group: (last?.group ?? 0) + 1 }];
+  const last = taken.at(-1);
+  if (!last || cell(one.endMs) !== cell(last.endMs)) return [...taken, { ...one, group: (last?.group ?? 0) + 1 }];
   const endMs = Math.max(last.endMs, one.endMs);
   const { group } = last;
   return [...taken.map(other => (other.group === group ? { ...other, endMs } : other)), { ...one, endMs, group }];

@@ -34,12 +34,32 @@ export const plantedInLedger: Readonly<Record<string, Planted>> = {
     ),
     foundIn: 'a lower limit than ours',
   },
+  'a reply counts from its booking': {
+    mistakes: ledger('< flight.grantedMs ? now : heard;', '< flight.grantedMs ? now : now;'),
+    foundIn: 'replies that are booked later, a sliding window',
+  },
+  'a reply counts from a time to come': {
+    mistakes: ledger('heard.latestMs > now.latestMs || heard', 'heard'),
+    foundIn: 'replies that are booked later, clocks that are off, and one that is set back',
+  },
+  'a reply counts from before its grant': {
+    mistakes: ledger(' || heard.latestMs < flight.grantedMs', ''),
+    foundIn: 'replies that are booked later, clocks that are off, and one that is set back',
+  },
+  'nobody waits for a reply that tells of others': {
+    mistakes: ledger('othersOf(after) > 0 || !isAlone', '!isAlone'),
+    foundIn: 'replies that are booked later, and another client',
+  },
+  'nobody waits for the first reply': {
+    mistakes: ledger('|| !isAlone(state, at.earliestMs, rules);', ';'),
+    foundIn: 'two processes',
+  },
   'a credit is free a millisecond early': {
-    mistakes: ledger('Math.floor(now.latestMs) + 1;', 'Math.floor(now.latestMs);'),
+    mistakes: ledger('Math.floor(at.latestMs) + 1;', 'Math.floor(at.latestMs);'),
     foundIn: 'requests a second',
   },
   'a reply is stamped with the earliest time that it may be': {
-    mistakes: ledger('Math.floor(now.latestMs) + 1;', 'Math.floor(now.earliestMs) + 1;'),
+    mistakes: ledger('Math.floor(at.latestMs) + 1;', 'Math.floor(at.earliestMs) + 1;'),
     foundIn: 'a reserve, and clocks that are off',
   },
   'what has expired is judged by the latest time that it may be': {
@@ -126,7 +146,7 @@ export const plantedInLedger: Readonly<Record<string, Planted>> = {
     foundIn: 'after a refusal, a sliding window',
   },
   'requests fly together where others may be': {
-    mistakes: ledger('const alone = others === 0 &&', 'const alone = others === 0 ||'),
+    mistakes: ledger('othersOf(state) === 0 && nowMs', 'othersOf(state) === 0 || nowMs'),
     foundIn: 'two processes',
   },
   'our own use is taken for that of others': {

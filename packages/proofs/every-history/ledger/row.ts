@@ -16,6 +16,8 @@ const beginMs = 1_800_000_000_000;
 const account = 'acme';
 const answered: Reply = { headers: {}, refused: false };
 const hourMs = 3_600_000;
+/** A reply that nobody waits for is booked alone after this time, and no other sleep of these stories is as long. */
+const bookWithinMs = 2000;
 /** What nobody may touch: another source, and another account. */
 const bystanders = [
   [account, 'books'],
@@ -29,10 +31,17 @@ function machine() {
   const it = {
     ms: beginMs,
     slept: [] as number[],
+    /** Ends the wait of a process that has not booked a reply. */
+    due: undefined as (() => void) | undefined,
     now: () => it.ms,
     monotonic: () => it.ms,
     async sleep(ms: number, signal?: AbortSignal) {
       signal?.throwIfAborted();
+      if (ms === bookWithinMs)
+        return new Promise<void>((resolve, reject) => {
+          it.due = resolve;
+          signal?.addEventListener('abort', () => reject(signal.reason));
+        });
       if (it.slept.push(ms) > 200) throw new Error('a process sleeps again and again');
       it.ms += ms;
     },
@@ -116,6 +125,12 @@ const rejection = async (what: Promise<unknown>): Promise<Error> => {
   return error;
 };
 
+/** Sends a request, hears its reply, and books it. */
+async function spend(process: Sender, lane: ledger.Lane = 'fresh'): Promise<void> {
+  await process.settle(await process.acquire(1, lane), answered);
+  await process.book();
+}
+
 /** The row is what the ledger makes of the same steps, one after the other. */
 async function rowIs(desk: Desk, steps: (state: State) => State): Promise<void> {
   const { state, version } = await desk.row();
@@ -138,9 +153,9 @@ const asks =
   (state: State) =>
     ledger.acquire(state, at(ms), { id, lane, cost }, rules).state;
 const hears =
-  (ms: number, { id }: budgets.Grant, reply = answered) =>
+  (ms: number, { id }: budgets.Grant, heardMs = ms) =>
   (state: State) =>
-    ledger.settle(state, at(ms), id, reply, rules).state;
+    ledger.settle(state, at(ms), id, answered, rules, at(heardMs)).state;
 const all =
   (...steps: ((state: State) => State)[]) =>
   (state: State) =>
@@ -162,13 +177,90 @@ const stories: Readonly<Record<string, (desk: Desk) => Promise<void>>> = {
     const c = await one.acquire(3, 'fresh');
     await one.settle(c, answered);
     assert.notEqual(b.id, c.id);
-    await rowIs(desk, all(asks(0, a), hears(50, a), asks(1050, b), hears(1050, b), asks(2051, c), hears(2051, c)));
+    // The last reply is in flight for others until it is booked.
+    const steps = [asks(0, a), hears(50, a), asks(1050, b), hears(1050, b), asks(2051, c)];
+    await rowIs(desk, all(...steps));
+    await one.book();
+    await rowIs(desk, all(...steps, hears(2051, c)));
+    await one.book();
     const counted = { interactive: 2, fresh: 4, took: 53, requests: 3, followed: 1, between: 1000 };
     assert.deepEqual(await desk.minutes(), [{ ...minute, ...counted }]);
-    // The row is read and made once, then each step is one statement; and only a grant waits for the disk.
-    const steps = ['budget-grant', 'budget-settle'];
-    assert.deepEqual(one.sent, ['budget-read', 'budget-create', 'budget-read', ...steps, ...steps, ...steps]);
-    assert.deepEqual(one.durable, ['budget-grant', 'budget-grant', 'budget-grant']);
+    // The row is read and made once. The first reply is booked at once, and the others with what is written next. Only a grant
+    // waits for the disk.
+    const begun = ['budget-read', 'budget-create', 'budget-read', 'budget-grant', 'budget-book'];
+    assert.deepEqual(one.sent, [...begun, 'budget-grant', 'budget-book-durably', 'budget-book']);
+    assert.deepEqual(one.durable, ['budget-grant', 'budget-grant', 'budget-book-durably']);
+  },
+  async 'a reply is booked alone in time'(desk) {
+    const one = desk.process();
+    await spend(one);
+    const a = await one.acquire(2, 'fresh');
+    desk.clock.ms += 100;
+    await one.settle(a, answered);
+    const { due } = desk.clock;
+    assert.equal((await desk.row()).state.flights.length, 1);
+    desk.clock.ms += bookWithinMs;
+    const booked = new Promise<void>(resolve => (one.disturb.after = () => resolve()));
+    due?.();
+    await booked;
+    const { state } = await desk.row();
+    assert.deepEqual([state.flights, state.lastReplyMs], [[], beginMs + 101]);
+    assert.equal(one.sent.at(-1), 'budget-book');
+    // What is written with a grant is not written again.
+    await one.settle(await one.acquire(1, 'fresh'), answered);
+    await one.acquire(1, 'fresh');
+    const before = one.sent.length;
+    desk.clock.ms += bookWithinMs;
+    desk.clock.due?.();
+    await one.book();
+    assert.equal(one.sent.length, before);
+  },
+  async 'a reply is booked with the next grant, though another process was faster'(desk) {
+    const [one, two] = [desk.process(), desk.process()];
+    const first = await one.acquire(1, 'fresh');
+    await one.settle(first, answered);
+    const a = await one.acquire(2, 'fresh');
+    desk.clock.ms += 100;
+    await one.settle(a, answered);
+    desk.clock.ms += 300;
+    const b = await two.acquire(1, 'fresh');
+    await two.settle(b, answered);
+    const c = await one.acquire(1, 'fresh');
+    const begun = [asks(0, first), hears(0, first), asks(0, a), asks(400, b)];
+    await rowIs(desk, all(...begun, hears(400, a, 100), asks(400, c)));
+    await two.book();
+    await rowIs(desk, all(...begun, hears(400, a, 100), asks(400, c), hears(400, b)));
+    await one.settle(c, answered);
+    await one.book();
+    assert.deepEqual(await desk.minutes(), [
+      { ...minute, fresh: 5, took: 104, requests: 4, followed: 2, between: 300 },
+    ]);
+  },
+  async 'a booking fails, and goes with the next grant'(desk) {
+    const one = desk.process();
+    await spend(one);
+    await one.settle(await one.acquire(2, 'fresh'), answered);
+    one.disturb.before = () => {
+      throw new Error('away');
+    };
+    await one.book();
+    one.disturb.before = () => {};
+    await one.acquire(1, 'fresh');
+    assert.deepEqual(one.sent.slice(-3), ['budget-book', 'budget-read', 'budget-book-durably']);
+    assert.deepEqual(await desk.minutes(), [{ ...minute, fresh: 3, took: 2, requests: 2, followed: 1 }]);
+  },
+  async 'a refusal that cannot be booked stops this process all the same'(desk) {
+    const one = desk.process({ limits: { ...limits, evenly: false } });
+    await spend(one);
+    const a = await one.acquire(1, 'fresh');
+    one.disturb.before = () => {
+      throw new Error('away');
+    };
+    const refused: Reply = { headers: {}, refused: true, freezeMs: 3000 };
+    assert.equal((await rejection(one.settle(a, refused))).message, 'away');
+    one.disturb.before = () => {};
+    await one.acquire(1, 'fresh');
+    assert.deepEqual(desk.clock.slept, [3001]);
   },
   async 'requests fly together'(desk) {
     const one = desk.process({ limits: { ...limits, credits: 100 } });
@@ -217,27 +309,28 @@ const stories: Readonly<Record<string, (desk: Desk) => Promise<void>>> = {
         [5000, 1001],
       ],
     );
+    await two.book();
     const sums = { fresh: 1, waited: 6001, refused: 1, took: 2, requests: 2 };
     assert.deepEqual(await desk.minutes(), [{ ...minute, ...sums }]);
-    assert.deepEqual([one.durable, two.durable], [['budget-grant', 'budget-refused'], ['budget-grant']]);
-    assert.deepEqual(two.sent, ['budget-read', 'budget-write', 'budget-write', 'budget-grant', 'budget-settle']);
+    assert.deepEqual([one.durable, two.durable], [['budget-grant', 'budget-book-durably'], ['budget-grant']]);
+    assert.deepEqual(two.sent, ['budget-read', 'budget-write', 'budget-write', 'budget-grant', 'budget-book']);
   },
   async 'another process is faster, at every statement'(desk) {
     for (const [name, losses] of [
       ['budget-read', 0],
       ['budget-grant', 25],
-      ['budget-settle', 2],
+      ['budget-book', 2],
     ] as const) {
       const change = { limits: { ...limits, credits: 100 } };
       const [one, two] = [desk.process({ ...change, random: () => 1 / 4 }), desk.process(change)];
-      await two.settle(await two.acquire(1, 'fresh'), answered);
+      await spend(two);
       let left = losses || 1;
       one.disturb.before = async now => {
         if (now !== name || left-- <= 0) return;
-        await two.settle(await two.acquire(1, 'fresh'), answered);
+        await spend(two);
       };
       desk.clock.slept = [];
-      await one.settle(await one.acquire(1, 'fresh'), answered);
+      await spend(one);
       const { state } = await desk.row();
       assert.deepEqual([state.flights, state.waits], [[], []]);
       assert.equal(
@@ -269,17 +362,17 @@ const stories: Readonly<Record<string, (desk: Desk) => Promise<void>>> = {
       (await desk.row()).state.flights.map(({ cost }) => cost),
       [2],
     );
-    await one.settle(await one.acquire(1, 'fresh'), answered);
+    await spend(one);
     assert.deepEqual(await desk.minutes(), [{ ...minute, fresh: 2, requests: 2, took: 2, followed: 1 }]);
     const before = one.sent.length;
     desk.clock.ms += 80_000;
     await one.settle(await one.acquire(9, 'fresh'), answered);
-    assert.deepEqual(one.sent.slice(before), ['budget-grant', 'budget-settle']);
+    assert.deepEqual(one.sent.slice(before), ['budget-grant', 'budget-book']);
   },
   async 'the answer of a booking is lost, and it is booked again'(desk) {
     const one = desk.process();
     const a = await one.acquire(2, 'fresh');
-    lose(one, 'budget-settle');
+    lose(one, 'budget-book');
     assert.equal((await rejection(one.settle(a, answered))).message, 'lost');
     assert.deepEqual(Object.keys(await one.settle(a, answered)), ['asOfMs']);
     await rowIs(desk, all(asks(0, a), hears(0, a)));
@@ -291,6 +384,7 @@ const stories: Readonly<Record<string, (desk: Desk) => Promise<void>>> = {
     const a = await one.acquire(2, 'fresh');
     const { state, version } = await desk.row();
     await one.settle(a, answered);
+    await one.book();
     await desk.pool.query(
       `update sync.budget set state = $1, version = $2 where (account_id, source) = ('acme', 'helpdesk')`,
       [state, version],
@@ -442,11 +536,12 @@ const stories: Readonly<Record<string, (desk: Desk) => Promise<void>>> = {
     await request();
     // A credit a second, less the 3.5 s that it may make up for.
     assert.deepEqual([told, desk.clock.slept], [[1500], [1500]]);
-    assert.deepEqual(one.sent.slice(before), ['budget-grant', 'budget-settle']);
-    desk.clock.ms += 1000;
+    assert.deepEqual(one.sent.slice(before), ['budget-book-durably']);
+    desk.clock.ms += 1001;
     const two = desk.process({ limits: { ...limits, credits: 60, reserve: 0 } });
     await two.acquire(1, 'backfill');
     assert.deepEqual(two.sent, ['budget-read', 'budget-grant']);
+    await one.book();
     const sums = { limit: 60, backfill: 9, waited: 1500, took: 3, requests: 3, followed: 2, between: 1000 };
     assert.deepEqual(await desk.minutes(), [{ ...minute, ...sums }]);
   },

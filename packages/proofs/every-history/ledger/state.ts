@@ -1,7 +1,7 @@
 /** A state of the model: processes, the server, the ledger, and what the judge remembers. And its canonical key. */
 import type { Lane, Moment, State } from '../../../../src/engine/budget/ledger.ts';
 import type { Answer, Use } from './server.ts';
-import type { World } from './worlds.ts';
+import type { Words, World } from './worlds.ts';
 
 export interface Process {
   readonly lane: Lane;
@@ -32,7 +32,15 @@ export type Doing =
       /** The server has counted it by then, or never. */
       readonly deadlineMs: number;
       readonly answer?: Answer;
+      /** Its process has heard the answer, and has not booked it yet. */
+      readonly heard?: Heard;
     };
+
+interface Heard {
+  readonly words: Words;
+  readonly nowMs: number;
+  readonly backMs: number;
+}
 
 /** A request whose sender died. The server may still count it. */
 interface Orphan {
@@ -141,11 +149,11 @@ export function keyOf(world: World, state: Now, advanced: State, symmetric = tru
     if (doing.is === 'idle') return begin;
     if (doing.is === 'waiting')
       return `${begin}w${w(lane, doing.sinceMs)},${t(doing.askMs)},${doing.unmarked === undefined ? '' : d(doing.unmarked)}`;
-    const { answer } = doing;
-    const heard = answer
+    const { answer, heard } = doing;
+    const said = answer
       ? `${answer.refused ? 'r' : 'a'}${answer.headers.remaining},${answer.headers.resetSeconds},${answer.headers.used},${t(answer.endsMs)},${answer.left},${answer.others}`
       : '';
-    return `${begin}g${t(doing.grantedMs)},${t(doing.deadlineMs)},${doing.waitedMs}${heard}`;
+    return `${begin}g${t(doing.grantedMs)},${t(doing.deadlineMs)},${doing.waitedMs}${said}${heard ? `h${heard.words}${t(heard.nowMs)},${d(heard.nowMs - heard.backMs)}` : ''}`;
   });
   const order = doing.map((_, n) => n);
   if (symmetric) {

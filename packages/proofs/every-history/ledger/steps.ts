@@ -153,8 +153,17 @@ function* flyingSteps(
       yield { says: `${nameOf(n)} gives its grant back`, state: put(state, n, idle, after) };
     }
     if (last) yield settle(world, ledger, state, n, undefined, 'hears nothing until its time-out');
+  } else if (doing.heard) {
+    if (ticks) yield settle(world, ledger, state, n, doing.heard.words, '');
   } else if (ticks) {
-    for (const words of world.words) yield settle(world, ledger, state, n, words, '');
+    for (const words of world.words) {
+      yield settle(world, ledger, state, n, words, '');
+      // A refusal is booked at once.
+      if (!world.bookedLater || doing.answer.refused) continue;
+      const { nowMs, backMs } = state;
+      const says = `${nameOf(n)} hears the reply, and books it later`;
+      yield { says, state: put(state, n, { ...doing, heard: { words, nowMs, backMs } }) };
+    }
     if (last) yield settle(world, ledger, state, n, undefined, 'is counted, and hears nothing until its time-out');
   }
   if (state.left.deaths > 0 && (ticks || granting)) {
@@ -239,20 +248,21 @@ function settle(
   verb: string,
 ): Step<Now> {
   const { lane, cost, doing } = state.processes[n]!;
-  const { id, answer: said } = doing as Flying;
+  const { id, answer: said, heard: then = state } = doing as Flying;
   const heard = words !== undefined && said !== undefined;
   const headers = !heard ? {} : words === 'truth' ? said.headers : lie[words](said.headers, world);
   const refused = heard && said.refused;
   const told = refusalOf(world, refused, headers);
   const now = momentOf(world, state, n);
-  const done = ledger.settle(state.ledger, now, id, { headers: told.headers, refused, ...told.more }, world.rules);
+  const reply = { headers: told.headers, refused, ...told.more };
+  const done = ledger.settle(state.ledger, now, id, reply, world.rules, momentOf(world, then, n));
   const isLate = state.nowMs >= (doing as Flying).deadlineMs;
   const used = Math.max(cost, Number.isFinite(headers.used) ? headers.used! : 0);
   const after = put(
     state,
     n,
     { is: 'idle' },
-    { ledger: done.state, repliedMs: done.settled ? state.nowMs : state.repliedMs },
+    { ledger: done.state, repliedMs: done.settled ? Math.max(then.nowMs, state.repliedMs) : state.repliedMs },
   );
   const limit = heard && headers.limit !== undefined && headers.limit >= 0 ? headers.limit : state.limit;
   const othersMs = (done.settled?.others ?? 0) > 0 ? state.nowMs + 5 * world.rules.periodMs + 5 : state.othersMs;
@@ -261,7 +271,7 @@ function settle(
     limit,
     othersMs,
     toldMs: state.toldMs || (limit === null ? 0 : state.nowMs),
-    holds: [...state.holds, hold(world, state.nowMs, lane, used, words !== 'truth' || isLate, refused)],
+    holds: [...state.holds, hold(world, then.nowMs, lane, used, words !== 'truth' || isLate, refused)],
     // A quota that is used up is told with the time until which nothing is sent.
     silentMs: !refused
       ? state.silentMs
@@ -272,9 +282,11 @@ function settle(
   };
   // Of a reply that was lost we cannot know that it was counted: an earlier reply may come later.
   const known = !heard && said ? counted(judged, -(said.headers.used ?? 0), n) : judged;
-  const wrong = settledWrong(world, ledger, { before: state, after: judged, n, done, headers, refused, said, words });
+  const wrong = settledWrong(world, ledger, {
+    ...{ before: state, after: judged, n, done, headers, refused, said, words, heardMs: then.nowMs },
+  });
   const says = heard
-    ? `${nameOf(n)} hears ${refused ? 'the refusal' : 'the reply'}${words === 'truth' ? '' : `, with ${words === 'none' ? 'no headers' : `headers that lie (${words})`}`}`
+    ? `${nameOf(n)} ${then === state ? 'hears' : 'books'} ${refused ? 'the refusal' : 'the reply'}${words === 'truth' ? '' : `, with ${words === 'none' ? 'no headers' : `headers that lie (${words})`}`}`
     : `${nameOf(n)} ${verb}`;
   return { says, state: known, wrong };
 }

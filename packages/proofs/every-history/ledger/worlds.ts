@@ -46,6 +46,8 @@ export interface World {
   readonly clockErrorMs?: number;
   /** A reply may come long after its deadline: its process was suspended. */
   readonly late?: boolean;
+  /** A process may hear a reply, and book it at any time until its deadline. */
+  readonly bookedLater?: boolean;
   /** What has happened before: of the steps that may come next, the first one whose sentence has this in it. */
   readonly after?: readonly string[];
   /** How a refusal is told: as by the help desk, or as by the catalog. */
@@ -157,6 +159,50 @@ export const worlds: readonly World[] = [
     requests: 2,
     late: true,
     deaths: 1,
+  },
+  ...(['fixed', 'sliding'] as const).map(
+    (window): World => ({
+      ...plain,
+      name: `replies that are booked later, a ${window} window`,
+      rules: { ...small, timeoutMs: 2000 },
+      window,
+      tickMs: 1000,
+      processes: fresh(1, 1),
+      requests: 2,
+      deaths: 1,
+      bookedLater: true,
+    }),
+  ),
+  {
+    ...plain,
+    name: 'replies that are booked later, and requests in two times',
+    rules: { ...small, credits: 20, requestsPerSecond: 2, further: [{ ms: 2000, requests: 3 }] },
+    tickMs: 500,
+    processes: fresh(1, 1, 1),
+    requests: 2,
+    bookedLater: true,
+  },
+  {
+    ...plain,
+    name: 'replies that are booked later, clocks that are off, and one that is set back',
+    rules: { ...small, timeoutMs: 3000 },
+    processes: fresh(1, 1),
+    requests: 2,
+    setBacks: 1,
+    clockErrorMs: 300,
+    bookedLater: true,
+  },
+  {
+    ...plain,
+    name: 'replies that are booked later, and another client',
+    rules: { ...minute, credits: 4, timeoutMs: 29_000 },
+    window: 'fixed',
+    phaseMs: 20_000,
+    tickMs: 10_000,
+    processes: [one, one],
+    requests: 2,
+    others: 2,
+    bookedLater: true,
   },
   {
     ...plain,

@@ -39,26 +39,30 @@ const whole = of('whole list', 'whole-list.ts');
 const cursor = of('cursor', 'by-cursor.ts');
 const shelf = of('shelf', 'collection.ts');
 
-const claimed = `const claimed = Math.min(to, most, until, floorSecond(asOf - lookbackMs));
-    if (claimed < to) most = claimed;
-    read = to;
+const claimed = `const claimed = Math.min(to, this.#most, this.#until, floorSecond(asOf - this.#options.lookbackMs));
+    if (claimed < to) this.#most = claimed;
+    this.#read = to;
     return claimed;`;
-const movedOn = `proof = covering(start, claim(last, page.asOf));
-      since = last - secondMs;
-    } else {`;
+const movedOn = `this.#proof = this.#covering(last, page.asOf);
+        this.#since = last - secondMs;
+      } else {`;
 
 export const planted: readonly Planted[] = [
-  moving('begins at its own second', 'let since = Math.max(0, start - secondMs);', 'let since = start;'),
-  moving('claims a second too many', claimed, claimed.replace('asOf - lookbackMs)', 'asOf - lookbackMs) + secondMs')),
-  moving('claims without the lookback', claimed, claimed.replace('asOf - lookbackMs', 'asOf')),
+  moving(
+    'begins at its own second',
+    'this.#since = Math.max(0, this.#start - secondMs);',
+    'this.#since = this.#start;',
+  ),
+  moving('claims a second too many', claimed, claimed.replace('lookbackMs)', 'lookbackMs) + secondMs')),
+  moving('claims without the lookback', claimed, claimed.replace('asOf - this.#options.lookbackMs', 'asOf')),
   moving(
     'claims more with the next page than with one that stopped short',
     claimed,
-    claimed.replace('if (claimed < to) most = claimed;', ''),
+    claimed.replace('if (claimed < to) this.#most = claimed;', ''),
   ),
   moving('claims beyond what it read', claimed, claimed.replace('Math.min(to, ', 'Math.min(')),
-  moving('claims the last second of a page', movedOn, movedOn.replace('claim(last,', 'claim(last + secondMs,')),
-  moving('continues at the last second of a page', movedOn, movedOn.replace('since = last - secondMs', 'since = last')),
+  moving('claims the last second of a page', movedOn, movedOn.replace('(last,', '(last + secondMs,')),
+  moving('continues at the last second of a page', movedOn, movedOn.replace('last - secondMs', 'last')),
   moving('continues behind the last second of a page', movedOn, movedOn.replace('last - secondMs', 'last + secondMs')),
   moving(
     'asks for a full second again and again',
@@ -67,23 +71,23 @@ export const planted: readonly Planted[] = [
   ),
   moving(
     'claims the end as of the Date of its page',
-    'covering(start, claim(Infinity, page.asOf)), options);',
-    'covering(start, claim(Infinity, page.trueBy)), options);',
+    'this.#covering(Infinity, page.asOf), this.#options);',
+    'this.#covering(Infinity, page.trueBy), this.#options);',
   ),
   moving(
     'leaves a tie a second too late',
-    'if (!tie.deep) since = tie.before - secondMs;',
-    'if (!tie.deep) since = tie.before;',
+    'if (!tie.deep) this.#since = tie.before - secondMs;',
+    'if (!tie.deep) this.#since = tie.before;',
   ),
   moving('does not walk through a tie beyond paging', 'if (there.deep && there.before', 'if (false && there.before'),
-  moving('claims a tie beyond paging', 'start = left + secondMs;\n', ''),
-  moving('walks again through what it has walked', 'left = tied;', ''),
+  moving('claims a tie beyond paging', 'this.#start = second + secondMs;\n', ''),
+  moving('walks again through what it has walked', 'this.#left = tied;', ''),
   moving('claims a walk as of its end', 'asOf = Math.min(asOf, page.asOf);', 'asOf = page.asOf;'),
   moving('walks through what was updated later', 'updatedSince: top - secondMs };', 'updatedSince: top };'),
   moving(
     'claims a walk without the lookback',
-    'const claimed = Math.min(until, floorSecond(asOf - lookbackMs));',
-    'const claimed = Math.min(until, floorSecond(asOf));',
+    'const claimed = Math.min(this.#until, floorSecond(asOf - this.#options.lookbackMs));',
+    'const claimed = Math.min(this.#until, floorSecond(asOf));',
   ),
   moving('does not note ties', '...(tie.whole ? {} : tied(Math.max(start, since), to, tie))', ''),
   moving('notes of a tie only its first page', 'pages.flatMap(({ rows })', 'pages.slice(0, 1).flatMap(({ rows })'),

@@ -1,5 +1,6 @@
 /** `warehouse calendar list | show | set | assign | unassign | remove`: business hours and their assignment to accounts and inboxes. */
 import { type Command, InvalidArgumentError } from 'commander';
+import type pg from 'pg';
 import {
   assignCalendar,
   type Calendar,
@@ -12,13 +13,9 @@ import {
   setCalendar,
   unassignCalendar,
 } from '../../../analytics/calendars.ts';
-import { systemClock } from '../../../clock.ts';
-import { exitCodes } from '../../../errors.ts';
-import { chosenAccount } from '../../choose-account.ts';
-import type { Act, Deps } from '../../command.ts';
-import { operator } from '../../operator.ts';
-import { print, printJson, say, table } from '../../output/terminal.ts';
-import { tablesOf } from '../../warehouse.ts';
+import { openToSet } from '../../choose-account.ts';
+import { type Act, type Deps, jsonOption } from '../../command.ts';
+import { print, printJson, printList, say } from '../../output/terminal.ts';
 
 const weekdays = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'];
 
@@ -35,60 +32,17 @@ export function addCalendar(program: Command, deps: Deps, act: Act): void {
     .command('calendar')
     .summary('set business hours for the metrics')
     .description('business hours for the metrics, per account or inbox');
-  const open = async () => {
-    const { fleet, account } = deps.asked();
-    const warehouse = await tablesOf(fleet, deps.signal);
-    const now = new Date(systemClock.now());
-    return {
-      ...{ db: warehouse.pg, now, who: operator() },
-      account: async () => account ?? (await chosenAccount(deps, warehouse.pg)).account,
-      [Symbol.asyncDispose]: () => warehouse[Symbol.asyncDispose](),
-    };
-  };
-  type Opened = Awaited<ReturnType<typeof open>>;
-  const told = async ({ db }: Opened, name: string, { json }: Asked, accounts: readonly string[]) => {
-    for (const account of accounts) {
-      await recompute(db, account);
-      say(`Business times of account '${account}' were recomputed.`);
-    }
-    const one = await readCalendar(db, name);
-    if (json) printJson(one);
-    else show(one);
-    return exitCodes.ok;
-  };
-
   calendar
     .command('list')
     .description('list the calendars and their assignments')
-    .option('--json', 'print one JSON document on stdout')
-    .action(
-      act(async ({ json }: Asked) => {
-        await using opened = await open();
-        const all = await readCalendars(opened.db);
-        if (json) printJson(all);
-        else if (all.length > 0)
-          print(
-            table(
-              ['calendar', 'time zone', 'hours', 'holidays', 'kept by'],
-              all.map(one => [one.name, one.time_zone, inWords(one.hours), one.holidays.length, keepers(one)]),
-            ),
-          );
-        if (all.length === 0)
-          say('No calendars yet, so business times are null. Create one with `warehouse calendar set`.');
-        return exitCodes.ok;
-      }),
-    );
+    .option(...jsonOption)
+    .action(act((asked: Asked) => list(deps, asked)));
   calendar
     .command('show')
     .description('show the hours, holidays and assignments of a calendar')
     .argument('<name>', 'name in `warehouse calendar list`')
-    .option('--json', 'print one JSON document on stdout')
-    .action(
-      act(async (name: string, asked: Asked) => {
-        await using opened = await open();
-        return await told(opened, name, asked, []);
-      }),
-    );
+    .option(...jsonOption)
+    .action(act((name: string, asked: Asked) => show(deps, name, asked)));
   calendar
     .command('set')
     .description('create a calendar, or change the given parts of one')
@@ -97,59 +51,83 @@ export function addCalendar(program: Command, deps: Deps, act: Act): void {
     .option('--hours <hours>', 'such as "mon-fri 09:00-12:30 13:00-18:00"; repeat for other days', hours)
     .option('--holiday <day>', 'closed day, such as "2026-12-25 Christmas"; may be repeated', holiday)
     .option('--no-holiday', 'remove all holidays')
-    .option('--json', 'print one JSON document on stdout')
-    .action(
-      act(async (name: string, asked: Asked) => {
-        await using opened = await open();
-        const { db, who, now } = opened;
-        // Commander sets `true` if neither option was given.
-        const holidays = asked.holiday === false ? [] : Array.isArray(asked.holiday) ? asked.holiday : undefined;
-        const changed = { name, who, timeZone: asked.timeZone, hours: asked.hours, holidays };
-        return await told(opened, name, asked, await setCalendar(db, changed, now));
-      }),
-    );
+    .option(...jsonOption)
+    .action(act((name: string, asked: Asked) => set(deps, name, asked)));
   calendar
     .command('assign')
     .description('assign a calendar to the account or some of its inboxes and recompute their business times')
     .argument('<name>', 'name in `warehouse calendar list`')
     .option('--inbox <id>', 'only this inbox; may be repeated (default: the whole account)', inboxes)
-    .option('--json', 'print one JSON document on stdout')
-    .action(
-      act(async (name: string, asked: Asked) => {
-        await using opened = await open();
-        const { db, who, now } = opened;
-        const account = await opened.account();
-        await assignCalendar(db, { account, calendar: name, inboxes: asked.inbox ?? [], who }, now);
-        return await told(opened, name, asked, [account]);
-      }),
-    );
+    .option(...jsonOption)
+    .action(act((name: string, asked: Asked) => assign(deps, name, asked)));
   calendar
     .command('unassign')
     .description('remove the assignment of the account or some of its inboxes')
     .option('--inbox <id>', 'only this inbox; may be repeated (default: the whole account)', inboxes)
-    .action(
-      act(async ({ inbox = [] }: Asked) => {
-        await using opened = await open();
-        const { db, who, now } = opened;
-        const account = await opened.account();
-        await unassignCalendar(db, { account, inboxes: inbox, who }, now);
-        await recompute(db, account);
-        say(`Business times of account '${account}' were recomputed.`);
-        return exitCodes.ok;
-      }),
-    );
+    .action(act((asked: Asked) => unassign(deps, asked)));
   calendar
     .command('remove')
     .description('remove a calendar that is not assigned')
     .argument('<name>', 'name in `warehouse calendar list`')
-    .action(
-      act(async (name: string) => {
-        await using opened = await open();
-        await removeCalendar(opened.db, name);
-        say(`Calendar '${name}' was removed.`);
-        return exitCodes.ok;
-      }),
-    );
+    .action(act((name: string) => remove(deps, name)));
+}
+
+async function list(deps: Deps, asked: Asked): Promise<void> {
+  await using opened = await openToSet(deps);
+  printList(await readCalendars(opened.db), asked, {
+    none: 'No calendars yet, so business times are null. Create one with `warehouse calendar set`.',
+    columns: ['calendar', 'time zone', 'hours', 'holidays', 'kept by'],
+    row: one => [one.name, one.time_zone, inWords(one.hours), one.holidays.length, keepers(one)],
+  });
+}
+
+async function show(deps: Deps, name: string, asked: Asked): Promise<void> {
+  await using opened = await openToSet(deps);
+  await printOne(opened.db, name, asked);
+}
+
+async function set(deps: Deps, name: string, asked: Asked): Promise<void> {
+  await using opened = await openToSet(deps);
+  const { db, who, now } = opened;
+  // Commander sets `true` if neither option was given.
+  const holidays = asked.holiday === false ? [] : Array.isArray(asked.holiday) ? asked.holiday : undefined;
+  const changed = { name, who, timeZone: asked.timeZone, hours: asked.hours, holidays };
+  for (const account of await setCalendar(db, changed, now)) await recomputeTimes(db, account);
+  await printOne(db, name, asked);
+}
+
+async function assign(deps: Deps, name: string, asked: Asked): Promise<void> {
+  await using opened = await openToSet(deps);
+  const { db, who, now } = opened;
+  const account = await opened.account();
+  await assignCalendar(db, { account, calendar: name, inboxes: asked.inbox ?? [], who }, now);
+  await recomputeTimes(db, account);
+  await printOne(db, name, asked);
+}
+
+async function unassign(deps: Deps, { inbox = [] }: Asked): Promise<void> {
+  await using opened = await openToSet(deps);
+  const { db, who, now } = opened;
+  const account = await opened.account();
+  await unassignCalendar(db, { account, inboxes: inbox, who }, now);
+  await recomputeTimes(db, account);
+}
+
+async function remove(deps: Deps, name: string): Promise<void> {
+  await using opened = await openToSet(deps);
+  await removeCalendar(opened.db, name);
+  say(`Calendar '${name}' was removed.`);
+}
+
+async function recomputeTimes(db: pg.Pool, account: string): Promise<void> {
+  await recompute(db, account);
+  say(`Business times of account '${account}' were recomputed.`);
+}
+
+async function printOne(db: pg.Pool, name: string, { json }: Asked): Promise<void> {
+  const one = await readCalendar(db, name);
+  if (json) printJson(one);
+  else print(sheet(one));
 }
 
 /** `mon-fri 09:00-12:30 13:00-18:00`, `sat,sun 22:00-06:00`. Hours after midnight are stored on the next day. */
@@ -211,17 +189,15 @@ function keepers({ assigned }: Calendar): string {
   return assigned.map(({ account, inbox }) => (inbox === null ? account : `${account} inbox ${inbox}`)).join(', ');
 }
 
-function show(one: Calendar): void {
+function sheet(one: Calendar): string {
   const days = inWords(one.hours).split(', ');
-  print(
-    [
-      `calendar   ${one.name}`,
-      `time zone  ${one.time_zone}`,
-      ...days.map((day, i) => `${i === 0 ? 'hours' : ''}`.padEnd(11) + day),
-      ...one.holidays.map(({ day, name }, i) =>
-        `${(i === 0 ? 'holidays' : '').padEnd(11)}${day} ${name ?? ''}`.trimEnd(),
-      ),
-      `kept by    ${keepers(one) || 'nobody'}`,
-    ].join('\n'),
-  );
+  return [
+    `calendar   ${one.name}`,
+    `time zone  ${one.time_zone}`,
+    ...days.map((day, i) => `${i === 0 ? 'hours' : ''}`.padEnd(11) + day),
+    ...one.holidays.map(({ day, name }, i) =>
+      `${(i === 0 ? 'holidays' : '').padEnd(11)}${day} ${name ?? ''}`.trimEnd(),
+    ),
+    `kept by    ${keepers(one) || 'nobody'}`,
+  ].join('\n');
 }

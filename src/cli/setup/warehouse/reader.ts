@@ -2,14 +2,14 @@
 import type { Command } from 'commander';
 import { systemClock } from '../../../clock.ts';
 import { lineFor } from '../../../engine/database/session/connection-url.ts';
-import { exitCodes, UsageError } from '../../../errors.ts';
-import { letIn, type Reader, readersOf, revoke } from '../../../privacy/readers.ts';
+import { UsageError } from '../../../errors.ts';
+import { letIn, readersOf, revoke } from '../../../privacy/readers.ts';
 import { accountNames } from '../../../status/accounts.ts';
 import { choiceOf, count } from '../../../words.ts';
-import type { Act, Deps } from '../../command.ts';
+import { type Act, type Deps, jsonOption } from '../../command.ts';
 import { operator } from '../../operator.ts';
-import { print, printJson, say, table } from '../../output/terminal.ts';
-import { requireTables, warehouseOf } from '../../warehouse.ts';
+import { print, printJson, printList, say } from '../../output/terminal.ts';
+import { tablesOf } from '../../warehouse.ts';
 
 interface CreateOptions {
   pii?: boolean;
@@ -28,12 +28,11 @@ export function addReader(program: Command, deps: Deps, act: Act): void {
     .argument('<name>', 'name of the login: small letters, digits and _')
     .option('--pii', 'allow access to names, addresses and texts')
     .option('--accounts <names>', 'accounts, separated by commas (default: all, including future ones)')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (name: string, { pii = false, accounts: named, json }: CreateOptions) => {
         const { fleet, account } = deps.asked();
-        await using warehouse = await warehouseOf(fleet, deps.signal);
-        await requireTables(warehouse.pg);
+        await using warehouse = await tablesOf(fleet, deps.signal);
         const known = [...fleet.accounts.map(one => one.account), ...(await accountNames(warehouse.pg))];
         const accounts = chosen(named ?? account, known);
         lineFor(warehouse.url, name, 'x'); // Before there is a login that nobody could be told of.
@@ -51,38 +50,36 @@ export function addReader(program: Command, deps: Deps, act: Act): void {
         );
         if (warehouse.folder)
           say('The embedded server runs only while a Shelfdesk command runs, such as `npx shelfdesk db`.');
-        return exitCodes.ok;
       }),
     );
   reader
     .command('list')
     .description('list logins, their access and their sessions')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
-      act(async ({ json }: { json?: boolean }) => {
-        await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
-        await requireTables(warehouse.pg);
-        const readers = await readersOf(warehouse.pg);
-        if (json) printJson(readers);
-        else if (readers.length > 0) print(list(readers));
-        if (readers.length === 0)
-          say('No readers yet. Create one with `npx shelfdesk warehouse reader create <name>`.');
-        return exitCodes.ok;
+      act(async (options: { json?: boolean }) => {
+        await using warehouse = await tablesOf(deps.asked().fleet, deps.signal);
+        printList(await readersOf(warehouse.pg), options, {
+          none: 'No readers yet. Create one with `npx shelfdesk warehouse reader create <name>`.',
+          columns: ['reader', 'state', 'sees', 'accounts', 'since', 'by', 'sessions'],
+          row: one => [
+            ...[one.reader, one.state, seen(one.pii), one.accounts?.join(', ') ?? 'all'],
+            ...[one.created_at, one.created_by, one.sessions],
+          ],
+        });
       }),
     );
   reader
     .command('revoke')
     .description('end the sessions of a login and remove it')
     .argument('<name>', 'name in `warehouse reader list`')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (name: string, { json }: { json?: boolean }) => {
-        await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
-        await requireTables(warehouse.pg);
+        await using warehouse = await tablesOf(deps.asked().fleet, deps.signal);
         const sessions = await revoke(warehouse.pg, name, operator(), new Date(systemClock.now()));
         if (json) printJson({ reader: name, sessions });
         say(`Login ${name} was revoked${sessions > 0 ? `; ${count(sessions, 'session')} ended` : ''}.`);
-        return exitCodes.ok;
       }),
     );
 }
@@ -103,17 +100,3 @@ function chosen(named: string | undefined, known: readonly string[]): string[] |
 }
 
 const seen = (pii: boolean) => (pii ? 'names, addresses and texts' : 'masked data');
-
-const list = (readers: readonly Reader[]) =>
-  table(
-    ['reader', 'state', 'sees', 'accounts', 'since', 'by', 'sessions'],
-    readers.map(one => [
-      one.reader,
-      one.state,
-      seen(one.pii),
-      one.accounts === null ? 'all' : one.accounts.join(', '),
-      one.created_at,
-      one.created_by,
-      one.sessions,
-    ]),
-  );

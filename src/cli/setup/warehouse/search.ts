@@ -1,11 +1,14 @@
 /** `warehouse search on | off | status`: the indexes that helpdesk.search_messages and its kin need. */
 import type { Command } from 'commander';
 import { type IndexState, readSearch, searchOff, searchOn } from '../../../analytics/search.ts';
-import { exitCodes } from '../../../errors.ts';
-import type { Act, Deps } from '../../command.ts';
+import { type Act, type Deps, jsonOption } from '../../command.ts';
 import { percentOf } from '../../output/frame.ts';
-import { print, printJson, say, table } from '../../output/terminal.ts';
+import { printList, say, sayOnce } from '../../output/terminal.ts';
 import { tablesOf } from '../../warehouse.ts';
+
+interface Asked {
+  json?: boolean;
+}
 
 export function addSearch(program: Command, deps: Deps, act: Act): void {
   const search = program
@@ -15,63 +18,54 @@ export function addSearch(program: Command, deps: Deps, act: Act): void {
       'make or drop the indexes that search in messages, subjects and addresses needs; they cost time and disk for each message',
     );
   const open = () => tablesOf(deps.asked().fleet, deps.signal);
-  type Asked = { json?: boolean };
 
   search
     .command('on')
     .description('make the indexes while the worker runs; Ctrl-C drops the one in work, the rest stays')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
-      act(async ({ json }: Asked) => {
+      act(async (asked: Asked) => {
         await using warehouse = await open();
-        let last = '';
+        const progress = sayOnce();
         await searchOn(
           { url: warehouse.url, db: warehouse.pg },
           {
             signal: deps.signal,
-            show: ({ of, phase, share }) => {
-              const line = `${of}: ${phase}${share === undefined ? '' : `, ${percentOf(share)} %`}`;
-              if (line !== last) say(line);
-              last = line;
-            },
+            show: ({ of, phase, share }) =>
+              progress(`${of}: ${phase}${share === undefined ? '' : `, ${percentOf(share)} %`}`),
           },
         );
-        return told(await readSearch(warehouse.pg), json);
+        told(await readSearch(warehouse.pg), asked);
       }),
     );
   search
     .command('off')
     .description('drop the indexes')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
-      act(async ({ json }: Asked) => {
+      act(async (asked: Asked) => {
         await using warehouse = await open();
         await searchOff(warehouse);
-        return told(await readSearch(warehouse.pg), json);
+        told(await readSearch(warehouse.pg), asked);
       }),
     );
   search
     .command('status')
     .description('say which indexes there are, and their size')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
-      act(async ({ json }: Asked) => {
+      act(async (asked: Asked) => {
         await using warehouse = await open();
-        return told(await readSearch(warehouse.pg), json);
+        told(await readSearch(warehouse.pg), asked);
       }),
     );
 }
 
-function told(all: readonly IndexState[], json: boolean | undefined): number {
-  if (json) printJson(all);
-  else {
-    print(
-      table(
-        ['search', 'state', 'MB'],
-        all.map(({ of, state, bytes }) => [of, state, Math.ceil(bytes / 1e6)]),
-      ),
-    );
-    if (all.some(({ state }) => state !== 'on')) say('`npx shelfdesk warehouse search on` makes what is missing.');
-  }
-  return exitCodes.ok;
+function told(all: readonly IndexState[], asked: Asked): void {
+  printList(all, asked, {
+    columns: ['search', 'state', 'MB'],
+    row: ({ of, state, bytes }) => [of, state, Math.ceil(bytes / 1e6)],
+  });
+  if (!asked.json && all.some(({ state }) => state !== 'on'))
+    say('`npx shelfdesk warehouse search on` makes what is missing.');
 }

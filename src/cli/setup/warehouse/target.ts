@@ -9,13 +9,9 @@ import {
   setServiceTarget,
   subject,
 } from '../../../analytics/service-targets.ts';
-import { systemClock } from '../../../clock.ts';
-import { exitCodes } from '../../../errors.ts';
-import { chosenAccount } from '../../choose-account.ts';
-import { type Act, type Deps, note } from '../../command.ts';
-import { operator } from '../../operator.ts';
-import { print, printJson, say, table } from '../../output/terminal.ts';
-import { tablesOf } from '../../warehouse.ts';
+import { openToSet } from '../../choose-account.ts';
+import { type Act, type Deps, jsonOption, note } from '../../command.ts';
+import { printList, say } from '../../output/terminal.ts';
 
 interface Scoped {
   inbox?: string | null;
@@ -33,15 +29,6 @@ export function addTarget(program: Command, deps: Deps, act: Act): void {
         'Time is business time by the calendar of the ticket (`warehouse calendar assign`), or clock time without one. Of several targets the most specific one counts: label and inbox, label, inbox, account.',
       ),
     );
-  const open = async () => {
-    const { fleet, account } = deps.asked();
-    const warehouse = await tablesOf(fleet, deps.signal);
-    return {
-      ...{ db: warehouse.pg, now: new Date(systemClock.now()), who: operator(), named: account },
-      account: async () => account ?? (await chosenAccount(deps, warehouse.pg)).account,
-      [Symbol.asyncDispose]: () => warehouse[Symbol.asyncDispose](),
-    };
-  };
   const metric = () => new Argument('<metric>', 'what may take that long').choices(metrics);
   const scoped = (command: Command) =>
     command
@@ -51,21 +38,15 @@ export function addTarget(program: Command, deps: Deps, act: Act): void {
   target
     .command('list')
     .description('list the service targets')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
-      act(async ({ json }: { json?: boolean }) => {
-        await using opened = await open();
-        const all = await readServiceTargets(opened.db, opened.named);
-        if (json) printJson(all);
-        else if (all.length > 0)
-          print(
-            table(
-              ['account', 'metric', 'within', 'inbox', 'label'],
-              all.map(one => [one.account, one.metric, inHours(one.seconds), one.inbox ?? 'all', one.label ?? 'all']),
-            ),
-          );
-        if (all.length === 0) say('No service targets yet. Create one with `warehouse target set`.');
-        return exitCodes.ok;
+      act(async (options: { json?: boolean }) => {
+        await using opened = await openToSet(deps);
+        printList(await readServiceTargets(opened.db, deps.asked().account), options, {
+          none: 'No service targets yet. Create one with `warehouse target set`.',
+          columns: ['account', 'metric', 'within', 'inbox', 'label'],
+          row: one => [one.account, one.metric, inHours(one.seconds), one.inbox ?? 'all', one.label ?? 'all'],
+        });
       }),
     );
   scoped(
@@ -76,22 +57,20 @@ export function addTarget(program: Command, deps: Deps, act: Act): void {
       .argument('<time>', 'longest time, such as 4h, 90m or 1h30m', time),
   ).action(
     act(async (asked: Metric, seconds: number, { inbox = null, label = null }: Scoped) => {
-      await using opened = await open();
+      await using opened = await openToSet(deps);
       const { db, who, now } = opened;
       const one = { account: await opened.account(), metric: asked, inbox, label, seconds };
       await setServiceTarget(db, one, who, now);
       say(`Account '${one.account}': ${subject(one)} within ${inHours(seconds)}.`);
-      return exitCodes.ok;
     }),
   );
   scoped(target.command('remove').description('remove a service target').addArgument(metric())).action(
     act(async (asked: Metric, { inbox = null, label = null }: Scoped) => {
-      await using opened = await open();
+      await using opened = await openToSet(deps);
       const { db, who, now } = opened;
       const one = { account: await opened.account(), metric: asked, inbox, label };
       await removeServiceTarget(db, one, who, now);
       say(`Account '${one.account}': no service target for ${subject(one)} any more.`);
-      return exitCodes.ok;
     }),
   );
 }

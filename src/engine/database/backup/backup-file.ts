@@ -34,11 +34,11 @@ const trailer = z.object({
 export type BackupTrailer = z.infer<typeof trailer>;
 
 export interface BackupReader {
-  /** To be called first. */
+  /** The header of the file. Must be read first. */
   header(): Promise<BackupHeader>;
   /** The rows of the next table. To be read to their end. */
   rows(): AsyncGenerator<Buffer>;
-  /** To be called last. Throws unless the file is whole, ends here, and has this many rows in each table. */
+  /** Must be called last. Throws unless the file is whole, ends here, and has this many rows in each table. */
   check(rows: ReadonlyMap<string, number>): Promise<void>;
 }
 
@@ -46,7 +46,7 @@ export interface BackupReader {
 export function readBackup(bytes: AsyncIterable<Buffer>): BackupReader {
   const source = bytes[Symbol.asyncIterator]();
   const hash = createHash('sha256');
-  /** Not consumed yet. It begins where a line begins. */
+  /** Bytes that are not consumed yet. They begin at the start of a line. */
   let rest: Buffer = Buffer.alloc(0);
 
   /** False at the end. */
@@ -85,7 +85,7 @@ export function readBackup(bytes: AsyncIterable<Buffer>): BackupReader {
         }
         const end = rest.indexOf(betweenTables);
         const whole = end >= 0 ? end + 1 : rest.lastIndexOf(newline) + 1;
-        // What may be the beginning of the end of the table stays.
+        // Keeps a tail that may be the beginning of the end mark of the table.
         if (whole > 0) yield take(whole);
         else if (!(await more())) throw notWhole();
       }

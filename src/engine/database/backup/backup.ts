@@ -27,16 +27,16 @@ const settings: SessionSettings = {
   lock_timeout: 0,
   idle_in_transaction_session_timeout: 0,
 };
-/** A look at the rows every so many is enough. */
+/** Progress is shown each time this many rows are written. */
 const showEvery = 10_000;
 
 export interface CopiedTable {
   readonly name: string;
-  /** Without generated ones. Quoted where SQL needs it. */
+  /** Columns without the generated ones, quoted where SQL needs it. */
   readonly columns: string[];
 }
 
-/** Called with the rows of the table so far. */
+/** Called with the number of rows of the table so far. */
 export type ShowRows = (table: string, rows: number) => void;
 
 export interface BackedUp {
@@ -127,7 +127,7 @@ export async function madeFor(client: pg.Client): Promise<Pick<BackupHeader, 'mi
   return { migrations, sourceFiles };
 }
 
-/** All tables with rows of ours. A table comes after those that it refers to. */
+/** All tables to copy. A table comes after the tables that it references. */
 export async function copiedTables(client: pg.Client): Promise<CopiedTable[]> {
   const { rows } = await client.query<CopiedTable & { refers: string[] }>(
     `select format('%I.%I', n.nspname, c.relname) as name,

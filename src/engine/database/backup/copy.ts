@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import type pg from 'pg';
 import { streamOf } from '../pool.ts';
 
-/** What node-postgres calls on a statement of COPY. Its types leave most of it out. */
+/** The connection of node-postgres as a COPY statement uses it. Its types lack most of this. */
 interface Connection {
   query(text: string): void;
   sendCopyFromChunk(chunk: Buffer): void;
@@ -20,7 +20,7 @@ const submitted = (client: pg.Client, statement: string, handlers: Record<string
   } as pg.Submittable);
 };
 
-/** The rows of `copy … to stdout`, each one chunk. They stop coming while nobody reads them. */
+/** The rows of `copy … to stdout`, each one chunk. The connection is paused while nobody reads them. */
 export function copyOut(client: pg.Client, statement: string): Readable {
   const rows = new Readable({ objectMode: true, highWaterMark: 64, read: () => void streamOf(client).resume() });
   submitted(client, statement, {

@@ -125,7 +125,7 @@ function refuseOther(backup: BackupHeader, here: Made): void {
   );
 }
 
-/** Also keeps texts of the file out of SQL. */
+/** Refuses tables and columns that do not exist here. So no text of the file becomes SQL. */
 function refuseUnknown(backup: BackupHeader, here: readonly CopiedTable[]): void {
   const key = ({ name, columns }: CopiedTable): string => `${name} ${columns.toSorted()}`;
   const there = new Set(here.map(key));

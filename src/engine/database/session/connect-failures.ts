@@ -1,4 +1,4 @@
-/** What to do where a connection to PostgreSQL or Redis fails. Pure. */
+/** Remedies for failed connections to PostgreSQL or Redis. Pure. */
 
 type Setting = 'DATABASE_URL' | 'REDIS_URL';
 

@@ -1,4 +1,4 @@
-/** What the addresses of PostgreSQL and Redis say, read from DATABASE_URL and REDIS_URL. */
+/** The parts of the addresses in DATABASE_URL and REDIS_URL. */
 
 /** How far a connection is encrypted and checked, with the meaning that libpq gives these words. */
 export type TlsMode = 'disable' | 'prefer' | 'require' | 'verify-ca' | 'verify-full';
@@ -25,7 +25,7 @@ export interface DatabaseAddress {
   readonly options: string | undefined;
   readonly tls: Tls;
   readonly directTls: boolean;
-  /** The login is tied to the TLS connection where the server can. */
+  /** Channel binding: the login is bound to the TLS connection if the server supports it. */
   readonly bindsChannel: boolean;
 }
 

@@ -24,7 +24,7 @@ export const readDatabaseUrl = (text: string): Read<DatabaseAddress> => refusing
 /** Reads REDIS_URL. */
 export const readRedisUrl = (text: string): Read<RedisAddress> => refusing(() => redisAddress(text));
 
-/** As `readDatabaseUrl`, for a URL that was found right before. */
+/** Like `readDatabaseUrl`, for a URL that was validated before. */
 export function addressOf(url: string): DatabaseAddress {
   const read = readDatabaseUrl(url);
   if ('wrong' in read) throw new ShelfdeskError(`the address of the database ${read.wrong}`, 'Check DATABASE_URL.');
@@ -129,7 +129,7 @@ const modes: Readonly<Record<string, TlsMode>> = {
   'verify-ca': 'verify-ca',
   'verify-full': 'verify-full',
 };
-/** What node-postgres and JDBC know as `ssl`. */
+/** Values of the parameter `ssl` of node-postgres and JDBC. */
 const shortModes: Readonly<Record<string, TlsMode>> = {
   true: 'require',
   1: 'require',
@@ -167,7 +167,7 @@ function tlsOf(parameters: ReadonlyMap<string, string>): Tls {
   return { mode, root, cert, key, keyPassword: of('sslpassword') };
 }
 
-/** These have no effect here, or the session sets them itself. Clients are handed them. */
+/** Parameters without effect here, or set by the session itself. URLs for other clients keep them. */
 const withoutEffect = [
   'application_name',
   'fallback_application_name',
@@ -296,7 +296,7 @@ export function withSslmode(url: string, mode: TlsMode): string {
   return `${before}?${[...kept, `sslmode=${mode}`].join('&')}`;
 }
 
-/** Parameters that name the owner, or give its rights. A reader's URL leaves them out. */
+/** Parameters with credentials or rights of the owner. A reader's URL leaves them out. */
 const personal = [
   'user',
   'password',
@@ -316,7 +316,8 @@ export function lineFor(owners: string, name: string, password: string): string 
   if (!URL.canParse(plain)) throw noLine();
   const url = new URL(plain);
   for (const key of personal) url.searchParams.delete(key);
-  // Some servers take the name of the database from it (endpoint=…). Session settings begin with a hyphen.
+  // Removes `options` if it has session settings, which begin with a hyphen. Some servers need other values there
+  // (endpoint=…).
   if (/(^|\s)-/.test(url.searchParams.get('options') ?? '')) url.searchParams.delete('options');
   [url.username, url.password] = [name, password];
   // A socket URL holds name and password only in these parameters.

@@ -17,7 +17,7 @@ function keyOf(url: string): string {
   return [host, port, database ?? user].join(' ');
 }
 
-/** Whether connections to this address go through a pooler, as far as they have been opened. */
+/** Whether the connections opened so far to this address go through a pooler. */
 export const isPooled = (url: string): boolean => looks.has(keyOf(url));
 
 /** Throws UsageError if the pooler at this address shares sessions, or hands them on as they are. Looks once. */

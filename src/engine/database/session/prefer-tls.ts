@@ -2,7 +2,7 @@
 import { connect } from 'node:net';
 import { addressOf, withSslmode } from './connection-url.ts';
 
-/** Asks whether TLS is spoken: its length, and the number that PostgreSQL takes for the question. */
+/** The SSLRequest message of PostgreSQL: its length and its code. */
 const question = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]);
 const patienceMs = 5000;
 

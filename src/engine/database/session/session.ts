@@ -10,7 +10,7 @@ import { tlsOptions } from './tls.ts';
 /** Settings of a session, by name. */
 export type SessionSettings = Readonly<Record<string, string | number>>;
 
-/** What every statement of ours relies on, whatever the role or the database have for others. */
+/** Settings that all our statements rely on. They override those of the role and the database. */
 const everywhere: SessionSettings = {
   client_encoding: 'UTF8',
   standard_conforming_strings: 'on',
@@ -35,7 +35,7 @@ export function watch(client: pg.ClientBase, url: string): void {
 /** For node-postgres. Throws UsageError if a file of TLS is missing. */
 export function clientConfig(url: string): pg.ClientConfig {
   const { user, password, host, port, database, options, tls, directTls, bindsChannel } = addressOf(url);
-  // As in libpq, nothing is encrypted through a socket.
+  // Like libpq, connections through a Unix socket are not encrypted.
   const ssl = host?.startsWith('/') ? undefined : tlsOptions(tls, 'DATABASE_URL');
   return {
     ...(user !== undefined && { user }),
@@ -63,7 +63,7 @@ function PatientClient(options: pg.ClientConfig): pg.Client {
 export const poolConfig = (url: string, settings: SessionSettings): pg.PoolConfig => ({
   ...clientConfig(url),
   Client: PatientClient as unknown as new () => pg.ClientBase,
-  // The types of node-postgres leave out that it waits for the promise.
+  // node-postgres awaits the promise. Its types do not say so.
   onConnect: client => settle(client as pg.Client, url, settings),
 });
 

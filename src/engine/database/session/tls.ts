@@ -5,8 +5,9 @@ import { UsageError } from '../../../errors.ts';
 import type { Tls } from './connection-types.ts';
 
 /**
- * What Node.js needs for this encryption; undefined: none. `require` takes any certificate, `verify-ca` one of the named authority
- * for any host. As in libpq, `require` with an authority is `verify-ca`. Throws UsageError if a file is missing or no certificate.
+ * TLS options of Node.js for this mode; undefined: no encryption. `require` accepts any certificate, `verify-ca` a
+ * certificate of the named authority for any host. As in libpq, `require` with an authority is `verify-ca`. Throws
+ * UsageError if a file is missing or no certificate.
  */
 export function tlsOptions(asked: Tls, setting: string): tls.ConnectionOptions | undefined {
   const { mode, root, cert, key, keyPassword } = asked;

@@ -27,9 +27,9 @@ export interface FieldRule {
   /** Names of fields, from the record inwards. A `*` in a name stands for any text. */
   readonly path: readonly string[];
   readonly action: Action;
-  /** As the operator wrote it. */
+  /** The rule in the spelling of the operator. */
   readonly written: string;
-  /** The same with the key of its kind: equal for two rules that say the same. */
+  /** The rule with the key of its kind: equal for two rules with the same meaning. */
   readonly full: string;
   /** Every field of the kind: its stream is not read at all. */
   readonly whole: boolean;
@@ -41,11 +41,11 @@ export type Kinds = Readonly<Record<string, Kind>>;
 export interface Kind {
   /** The fields that the specification names. */
   readonly fields: readonly string[];
-  /** Of such fields, the shapes of their values. A value of another shape is emptied. */
+  /** Shapes of the values of these fields. A value of another shape is emptied. */
   readonly shapes?: Readonly<Record<string, Shape>>;
-  /** Of the fields with a shape, those with ids, times, and words of a list. They are no free texts: none of them is JSON. */
+  /** Fields with a shape that hold ids, times, or words of a list. They are no free texts, so none of them is JSON. */
   readonly words?: readonly string[];
-  /** Of these, those with times. */
+  /** Fields with times, among `words`. */
   readonly times?: readonly string[];
   /** Fields that hold records of other kinds, with the kind. */
   readonly within: Readonly<Record<string, string>>;
@@ -55,13 +55,13 @@ export interface Kind {
   readonly needed: readonly string[];
   /** Fields that hold no text: they can only be left out. */
   readonly plain: readonly string[];
-  /** Nothing else is read by way of these records, so they may be left out whole. */
+  /** No other data depends on these records, so they may be left out whole. */
   readonly omittable?: boolean;
-  /** Further tables with values of its fields, in columns of the same names. What a rule concerns is left out there. */
+  /** Further tables with values of its fields, in columns of the same names. Rules apply to them too. */
   readonly histories?: readonly { readonly table: string; readonly columns: readonly string[] }[];
-  /** By field, what works no more, or with less, where it is left out. */
+  /** For each field, the features that stop or weaken if it is left out. */
   readonly uses?: Readonly<Record<string, readonly string[]>>;
-  /** Tables of its records, beside that of its own name in the merge of a stream. */
+  /** Further tables of its records, in addition to the table in the merge of a stream. */
   readonly tables?: readonly Stored[];
 }
 
@@ -72,7 +72,10 @@ export interface FieldRules {
   readonly rules: readonly FieldRule[];
   /** Key of the hashes of this account. */
   readonly key: string;
-  /** For stored records, some of which followed the rules when they came: a value that looks so stays. */
+  /**
+   * For stored records, some of which followed the rules on arrival: a value that already has the form of the rule
+   * stays.
+   */
   readonly isAgain?: boolean;
 }
 
@@ -82,7 +85,7 @@ type Chosen = Pick<FieldRules, 'kinds' | 'rules'>;
 export const innerOf = ({ within }: Kind, field: string): string | undefined =>
   Object.hasOwn(within, field) ? within[field] : undefined;
 
-/** What is known of a record whose source declares no kind for it. */
+/** The kind of records whose source declares none. */
 const unknownKind: Kind = { fields: [], within: {}, needed: ['id'], plain: [] };
 export const kindOf = ({ kinds }: Pick<FieldRules, 'kinds'>, key: string): Kind =>
   Object.hasOwn(kinds, key) ? kinds[key]! : unknownKind;
@@ -117,7 +120,7 @@ export function applyRules(of: FieldRules, kind: string, json: string): string {
     .join(',')}]`;
 }
 
-/** What has another shape than a record may hold anything: it is left out. */
+/** A value that is no record may hold anything, so it is left out. */
 function recordOf(of: FieldRules, kind: string, text: string): string {
   if (!text.startsWith('{')) return 'null';
   const fields = fieldsOf(text);
@@ -144,7 +147,7 @@ export function isRuled(of: Chosen, kind: string, ...at: readonly string[]): boo
 export const ruledValue = (of: FieldRules, kind: string, field: string, value: string): string | undefined =>
   ruledField(of, rulesFor(of, kind), kind, field, value);
 
-/** The old and the new value of a field, an array, as the rules of its record want them. Undefined: they are left out. */
+/** Applies the rules of a record to the old and the new value of a field, an array. Undefined: both are left out. */
 export function ruledValues(of: FieldRules, kind: string, field: string, values: string): string | undefined {
   const ruled = elementsOf(values).map(one => ruledValue(of, kind, field, one));
   return ruled.every(one => one === undefined) ? undefined : `[${ruled.map(one => one ?? 'null').join(',')}]`;
@@ -187,7 +190,9 @@ function ruledField(
 
 const isDate = (json: string) => !json.startsWith('"') || !Number.isNaN(Date.parse(parseJson(json) as string));
 
-/** An unknown field with the name of a kind that rules concern: what is no record of that kind is left out. */
+/**
+ * Applies rules to an unknown field that has the name of a kind. Values that are no records of that kind are left out.
+ */
 function likeRecords(of: FieldRules, name: string, field: string, value: string): string {
   const source = sourceOfKey(name);
   const isLike = ([key, kind]: [string, Kind]) => {

@@ -1,6 +1,6 @@
 /**
- * Values whose place says nothing of what they are: unknown fields, and what stands in objects of any depth. A record of any kind
- * may stand there. So each rule of the source takes out what has its name, and no value of it is changed in another way. Pure.
+ * Applies field rules to values of unknown meaning: unknown fields, and objects of any depth, which may contain records
+ * of any kind. So each rule of the source removes fields of its name, and changes no value in another way. Pure.
  */
 import { parseJson } from '../../exact-json.ts';
 import { elementsOf, fieldsOf, objectOf } from '../../json-text.ts';
@@ -21,11 +21,12 @@ export const matches = (pattern: string, name: string): boolean =>
 
 /** An unknown field of a record. `names`: patterns of the names that rules mean. Undefined: it is left out. */
 export function foreignField(names: readonly string[], field: string, value: string): string | undefined {
-  // A `*` alone means every field of its own kind. It says nothing of one field of another kind, but all of a record in it.
+  // The pattern `*` means every field of its own kind. So it does not match this field, but it matches all fields of a
+  // record inside.
   return names.some(name => name !== '*' && matches(name, field)) ? undefined : foreignIn(names, value);
 }
 
-/** A value with all that has such a name left out of it. */
+/** A value without the fields of these names, at any depth. */
 export function foreignIn(names: readonly string[], json: string, depth = 0): string {
   if (json.startsWith('"')) return isDisguised(json, names) ? '""' : json;
   if (!/^[[{]/.test(json) || names.length === 0) return json;
@@ -36,7 +37,10 @@ export function foreignIn(names: readonly string[], json: string, depth = 0): st
   return objectOf(left.map(([field, value]) => [field, inner(value)]));
 }
 
-/** An object, or a list of them, whose fields `known` are the specification's. A `*` says nothing of what these hold. */
+/**
+ * An object, or a list of them, whose fields `known` are the specification's. The pattern `*` does not match the
+ * content of these.
+ */
 export function foreignBeside(names: readonly string[], known: readonly string[], json: string): string {
   if (json.startsWith('['))
     return `[${elementsOf(json)

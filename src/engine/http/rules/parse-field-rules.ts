@@ -97,7 +97,7 @@ function wrongAction(kinds: Kinds, { kind, path: [field = ''], action, written }
     : undefined;
 }
 
-/** What two rules make of a value would depend on their order. */
+/** Two rules whose result would depend on their order. */
 function wrongPair(kinds: Kinds, rule: FieldRule, rules: readonly FieldRule[]): string | undefined {
   const other = rules.find(
     ({ kind, path, action }) =>

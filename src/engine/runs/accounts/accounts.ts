@@ -35,7 +35,7 @@ export async function bindSource(client: Pick<Client, 'query'>, account: string,
     'insert into sync.sources (account_id, source, address) values ($1, $2, $3) on conflict do nothing',
     [account, source.name, source.address.href],
   );
-  // Of two transactions the second waits for the first, and then sees its row.
+  // Of two concurrent transactions, the second waits for the first and then sees its row.
   const elsewhere = boundElsewhere(await addressesOf(client, account), account, [source]);
   if (elsewhere !== undefined) throw elsewhere;
 }

@@ -14,7 +14,7 @@ const batch = 5000;
 /** The schemas that the migrations and the sources own. */
 const ours = `n.nspname in ('sync', 'analytics', 'internal') or n.nspname in (select s.name from sync.source_schemas s)`;
 
-/** Tables with an account_id. Those of streams first: what their triggers write goes after them. */
+/** Tables with an account_id. Tables of streams come first, because their triggers write rows into other tables. */
 async function accountTables(db: Queryable): Promise<string[]> {
   const { rows } = await db.query<{ name: string }>(
     `select format('%I.%I', n.nspname, c.relname) as name
@@ -53,7 +53,7 @@ export async function beginRemoval(db: pg.Pool, { account, who }: { account: str
        values ($1, '', '', $2, $3, 'the account is being removed') on conflict do nothing`,
       [account, now, who],
     );
-    // A process that still holds a stream of them is fenced off.
+    // Without its run, a process that still holds a claim cannot commit.
     await client.query('delete from sync.stored_runs where account_id = $1', [account]);
   });
 }

@@ -7,7 +7,7 @@ import { type Finding, fail, ok, warn } from './check.ts';
 const clockMs = 2000;
 const farMs = 300_000;
 
-/** `ahead`: relative to this machine. */
+/** `aheadMs`: how far the clock of `whose` is ahead of the clock of this machine. */
 export function judgeClocks(aheadMs: number, whose: string): Finding {
   const off = Math.abs(aheadMs);
   if (off <= clockMs) return ok(`it goes as that of ${whose} does`);

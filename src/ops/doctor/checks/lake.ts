@@ -4,7 +4,7 @@ import { readLakeStatus } from '../../../lake/state.ts';
 import type { Check } from '../doctor-context.ts';
 import { fail, ok, skipped, warn } from './check.ts';
 
-/** More than a day: a schedule of once a day is kept. */
+/** More than a day, so that a daily schedule is not late. */
 const lateSeconds = 26 * 3600;
 
 export const lakeChecks: readonly Check[] = [

@@ -35,7 +35,7 @@ export const scheduleChecks: readonly Check[] = [
       const says = due
         .map(({ schedule, next }) => `${schedule} ${next?.toISOString().slice(0, 16) ?? 'never'}Z`)
         .join(', ');
-      // With a catalog alone, nothing is read every minute.
+      // An account with a catalog only has no fresh runs.
       const plans = plansFor(read).filter(({ streams }) => streams.length > 0);
       const missing: string[] = plans.map(({ schedule }) => schedule).filter(name => config.schedule[name] === '');
       if (missing.length === 0) return ok(says);

@@ -42,7 +42,7 @@ export const sourceChecks: readonly Check[] = [
       async run(context) {
         if (source.connect(context.config) === undefined) return skipped(`${source.label} is not configured`);
         const known = await shortPages((await context.warehouse()).pg, context.account, source.name);
-        // A list may have been told to count its ends by another one whose pages vary.
+        // A list may count its ends because the pages of another list vary.
         const short = known.filter(({ stream, size, varies }) => varies || size < perPageOf(source, stream));
         if (short.length === 0) return ok('pages are as long as they are asked to be, as far as runs have seen');
         const lists = short.map(({ stream, list, size, varies }) => {

@@ -23,8 +23,8 @@ const longMs = 72 * hourMs;
 const newMs = 7 * 24 * hourMs;
 
 /**
- * The rejects that can be stored by now: by a newer version, or in a changed database. Those of one stream and one reason have one
- * cause, so one of them is tried, and nothing is stored. A source that has changed its interface is not replayed.
+ * The rejects that a newer version or a changed database can store now. Rejects of one stream with one reason have one
+ * cause, so one of them is tried, without storing it. A source that has changed its interface is not replayed.
  */
 async function thatHelp(deps: Parameters<typeof replay>[0], all: readonly StoredReject[]): Promise<StoredReject[]> {
   const found: StoredReject[] = [];
@@ -121,7 +121,7 @@ export const workChecks: readonly Check[] = [
       if (found.length === 0) {
         const known = await countDrift(pg, account);
         if (known === 0) return ok('none: the source is as it is documented');
-        // What a first load meets was there before the mirror: it is no change of the source.
+        // Drift of a first load existed before the mirror, so it is no change of the source.
         return ok(
           `${count(known, 'kind')}, none of them new: older than seven days, or met by the first load (${command(account, 'rejects drift')})`,
         );

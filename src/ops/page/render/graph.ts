@@ -20,7 +20,7 @@ export interface Scale {
   readonly limit: number | undefined;
 }
 
-/** Without settings. */
+/** The scale for an account without settings. */
 export const unknownScale: Scale = { periodMs: 60_000, limit: undefined };
 
 export interface Step {
@@ -32,7 +32,7 @@ export interface Step {
   readonly refused: number;
 }
 
-/** All values in credits per minute. */
+/** Converts buckets into steps of the graph, in credits per minute. */
 export function stepsOf(buckets: readonly Bucket[], { periodMs, limit }: Scale): Step[] {
   const perMinute = 60_000 / periodMs;
   return buckets.map(bucket => {

@@ -135,7 +135,7 @@ function stream(one: RunStream, at: Date): Html {
   }`;
 }
 
-/** Who works on it, or worked on it last. */
+/** The worker of the stream: the present one, or the last. */
 function jobOf({ job, worker, token, state }: RunStream): Html | null {
   const attempts = html`its token is ${amount(token)}, which each attempt raises`;
   if (job !== null) return html`<p>Job <code>${job}</code> of worker ${worker}; ${attempts}.</p>`;

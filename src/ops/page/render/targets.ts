@@ -15,6 +15,6 @@ export function targets(figures: readonly TargetFigures[]): Html {
 <p class="none small"><code>analytics.ticket_targets</code>, of tickets created in the last four weeks, without those that were resolved when the mirror first saw them. At risk: it runs, and three quarters of the time have passed. Uncertain: nobody can tell, because the resolution was seen too late, messages are not all here, or a time is missing.</p>`;
 }
 
-/** Of those that are decided. */
+/** Share of the decided tickets that met the target. */
 const kept = ({ met, missed }: TargetFigures): string =>
   met + missed === 0 ? '–' : `${Math.floor((100 * met) / (met + missed))}\u00a0%`;

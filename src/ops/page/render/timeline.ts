@@ -42,7 +42,7 @@ function svg(bars: readonly Bar[], from: Date, to: Date): Html {
     const paths = drawn.get(bar.state) ?? new Set();
     drawn.set(bar.state, paths.add(`M${left} 0H${right}V10H${left}z`));
   }
-  // What failed lies above what went well.
+  // Failed runs are drawn above completed ones.
   const states = [...drawn].sort(([a], [b]) => Number(b === 'completed') - Number(a === 'completed'));
   return html`<svg viewBox="0 0 ${WIDTH} 10" preserveAspectRatio="none">${states.map(
     ([state, paths]) => html`<path class="is-${state}" d="${[...paths].join('')}"/>`,

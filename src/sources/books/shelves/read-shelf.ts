@@ -215,7 +215,7 @@ export async function storeShelf(
 interface Found extends Read {
   readonly reading: Reading | undefined;
   readonly version: string | null;
-  /** As in `shelve`. */
+  /** See `Shelving`. */
   readonly changedMs: Ms;
   readonly movedMs: Ms;
 }
@@ -230,7 +230,7 @@ async function commitShelf({ ctx, claim, stream }: Job, key: ShelfKey, found: Fo
     const { listed, shelved } = await storeShelf(tx, stream, key, found);
     if (found.whole) await noteShort(client, { ctx, claim, stream }, key.owner, found.replies);
     if (found.whole) await noteReading(client, key, { asOfMs: found.asOf, version: found.version });
-    // If the shelf does not tell when it changed, only the time of the read is known, which is no change latency.
+    // If the shelf has no change time, only the time of the read is known, which gives no change latency.
     if (shelved.inserted + shelved.updated + shelved.deleted > 0 && found.changedMs < found.asOf)
       await noteAges(
         client,

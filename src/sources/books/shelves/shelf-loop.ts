@@ -116,7 +116,8 @@ async function commitList({ ctx, claim, stream }: Job, owner: string, replies: r
     const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
     const credits = booksOf(ctx).send.takeCredits();
     const { batch: rows, unreadable } = itemsBatch(stream, [reply]);
-    // A plain merge leaves a row alone whose `_payload` is equal, though a hand may have changed a column. Shelves are few.
+    // A plain merge skips rows with an equal `_payload`, even if someone has changed a column by hand. Shelves are few,
+    // so all are written.
     const batch = byForce({ ...rows, parameters: () => [owner] });
     // A shelf id is unique only with its owner.
     const named = (id: string | undefined) => (id === undefined ? owner : `${owner}/${id}`);

@@ -92,8 +92,8 @@ export async function shelve(
   const { put, put_at, moved, moved_to, seen, inserted, updated } = rows[0]!;
   const taken = all ? await takeOff(client, key, text, { now, asOf, changed: new Date(changedMs) }) : [];
   const places: readonly (number | null)[] = [...put_at, ...taken.map(() => null)];
-  await writeHistory(client, key, [...put, ...taken], places, new Date(changedMs), beforeMs);
-  await writeHistory(client, key, moved, moved_to, new Date(movedMs), beforeMs);
+  await writeHistory(client, key, [...put, ...taken], places, { changedMs, beforeMs });
+  await writeHistory(client, key, moved, moved_to, { changedMs: movedMs, beforeMs });
   return { seen, inserted, updated, deleted: taken.length };
 }
 
@@ -165,13 +165,13 @@ async function writeHistory(
   key: ShelfKey,
   ids: readonly string[],
   positions: readonly (number | null)[],
-  changed: Date,
-  beforeMs: Ms | undefined,
+  { changedMs, beforeMs }: Pick<Shelving, 'changedMs' | 'beforeMs'>,
 ): Promise<void> {
   if (ids.length === 0) return;
   const open = '(h.account_id, h.owner_id, h.shelf_id, h.volume_id) = ($1, $2, $3, c.id) and h.valid_to is null';
   const changes = 'unnest($4::text[], $5::int[]) c (id, position)';
   const values = [...keyOf(key), ids, positions];
+  const changed = new Date(changedMs);
   const { rows } = await client.query<{ id: string }>(
     `update books.shelf_volume_history h set position = c.position from ${changes}
      where ${open} and h.valid_from >= $6 returning c.id`,

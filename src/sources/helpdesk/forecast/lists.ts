@@ -43,7 +43,7 @@ const namesMs = 7 * 24 * 3_600_000;
 /** Largest number of pending tickets whose names are included in the forecast. */
 const mostNamed = 2000;
 
-/** What is known of the pages of a list. The imagined records are not the stored ones. */
+/** Facts about the pages of a list, for imagined records instead of the stored ones. */
 const endsIn = async (planning: Planning, stream: ListStream<Row>, list: string) => ({
   ...(await endsOf(planning.ctx, keyOf(planning, stream.key), stream, list)),
   known: undefined,
@@ -157,7 +157,7 @@ async function again(planning: Planning, stream: ListStream<Row>): Promise<Asked
   return due.map(id => ({ cost: stream.get!(id).cost, lane: 'fresh' as const, many: 1 }));
 }
 
-/** Of a stream of which most is rejected, one record is asked for. */
+/** If most records of a stream are rejected, only one record is requested. */
 async function dueIn({ ctx, nowMs }: Planning, stream: StreamKey): Promise<string[]> {
   const key = { account: ctx.account, stream };
   const most = await readMostRejected(ctx.pg, key);

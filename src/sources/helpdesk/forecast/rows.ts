@@ -23,8 +23,8 @@ export async function timesOfOurs(
 }
 
 /**
- * Of these tickets: the number whose messages are complete in this version (`read`), and the number already pending
- * (`known`). Neither adds a read.
+ * Counts tickets that need no further read: those whose messages are complete in this version (`read`), and those
+ * already pending (`known`).
  */
 export async function countRead(
   db: pg.Pool,

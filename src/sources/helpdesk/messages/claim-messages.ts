@@ -73,7 +73,7 @@ export async function claimSame<T extends Same>(
   { nowMs, sourceMs }: Moment,
   { onlyFirst }: { onlyFirst: boolean },
 ): Promise<Map<T, ClaimedMessages>> {
-  // In one order, so that two such statements do not wait for each other crosswise.
+  // Sorted, so that two such statements cannot deadlock.
   const asked = shown.toSorted((a, b) => (a.id < b.id ? -1 : 1));
   const { rows } = await client.query<ClaimedMessages & { id: string; arrived: boolean }>({
     name: 'claim same messages',

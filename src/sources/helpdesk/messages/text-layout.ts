@@ -6,8 +6,8 @@
 /** Deepest nesting of blocks. Deeper blocks only start a new line. */
 const mostBlocks = 500;
 /**
- * Characters that marks of quotes, lists and rules may process, in total and at once. Each level of marks rewrites its
- * text.
+ * Limit of characters that marks of quotes, lists and rules process, in total and in one step. Each level of marks
+ * rewrites its text.
  */
 const mostMarked = 4_000_000;
 const longestMarked = 500_000;

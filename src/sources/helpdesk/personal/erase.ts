@@ -170,7 +170,7 @@ export const impersonal = [
   ...['attachments.message_id', 'attachments.ticket_id'],
 ];
 
-/** What is kept of files, and of tables not listed below, whole. */
+/** `leastKept`: the columns that stay in attachments, and in tables that are not in `tables`. */
 const cuts = cutOf(attachment);
 const leastKept = [...kept.attachments.filter(field => cuts.every(([name]) => name !== field)), ...impersonal];
 const tables = {

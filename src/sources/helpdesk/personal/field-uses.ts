@@ -1,10 +1,10 @@
 /**
- * What works no more, or with less, where fields are left out. The questions are those whose answers differ without them
+ * The features that need certain fields. Prepared questions are listed if their answers differ without the field
  * (test/integration/field-uses.test.ts).
  */
 import type { Uses } from '../../source.ts';
 
-/** Whether a message is a reply, of whom, and when. */
+/** Fields that show whether a message is a reply, and by whom. */
 const ofAuthor = ['type', 'direction', 'user_id'];
 const ofReply = [...ofAuthor, 'created_at'];
 

@@ -43,7 +43,7 @@ const addressesOf = (record: Json, fields: readonly Contact[]): string[] =>
   texts(...fields.map(one => contactIn(record, one)));
 const addressesOfCustomer = (customer: Json): string[] =>
   arrayIn(customer.contacts).flatMap(one => addressesOf(objectIn(one), ofContacts));
-/** Without the fields that name erased people. */
+/** Removes the fields that name erased people. */
 const unnamed = (text: string, record: Json, fields: readonly Contact[], erased: Erased): string =>
   without(
     text,
@@ -155,7 +155,7 @@ function bareMessage(text: string): string {
   return objectOf(bare);
 }
 
-/** Without what follows these characters, as in `application/pdf; name="ada.pdf"`. */
+/** Removes the part behind these characters, as in `application/pdf; name="ada.pdf"`. */
 function cut(text: string, fields: readonly [field: string, upTo: string][]): string {
   const cuts = new Map(fields);
   return objectOf(
