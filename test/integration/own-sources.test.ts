@@ -23,7 +23,7 @@ export const shop = defineService({
 `;
 let homes = 0;
 /** A command in a folder with these sources. */
-async function run(files: Readonly<Record<string, string>>, args: readonly string[] = ['--version']) {
+async function run(files: Readonly<Record<string, string>>, args: readonly string[] = ['status']) {
   const home = mkdtempSync(join(folder, `${homes++}-`));
   for (const [name, text] of Object.entries(files)) writeFileSync(join(home, name), text);
   const { code, stdout, stderr } = await shelfdesk(args, { SHELFDESK_SOURCES: home }).finished;
