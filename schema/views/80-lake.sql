@@ -13,7 +13,7 @@ comment on column sync.lake.tidied_at is
 comment on table sync.lake_pending is
   'What changed since the last export of the lake. One row for each record and statement that changed it; the same record may be here often.';
 comment on column sync.lake_pending.unit is
-  'ticket, customer, volume or shelf: all rows of that record. account: all rows of the account. list: only the short lists of the account. all: the tables without an account. tickets, messages, attachments, customers or contacts, only if erased: one row of that table. rules, only if erased: field rules have rewritten rows of the account; the next export removes all older snapshots.';
+  'ticket, customer, volume or shelf: all rows of that record. account: all rows of the account. list: only the short lists of the account. all: the tables without an account. tickets, messages, attachments, customers or contacts, only if erased: one row of that table. billing.lines, the name of a table of a further source: all rows of that record, or parts of it. rules, only if erased: field rules have rewritten rows of the account; the next export removes all older snapshots.';
 comment on column sync.lake_pending.account_id is 'The account; empty for the unit all.';
 comment on column sync.lake_pending.id is 'Id of the record or row; owner/shelf for a shelf. Empty for the units account, list and all.';
 comment on column sync.lake_pending.month is
@@ -291,7 +291,9 @@ begin
     insert into sync.lake_pending (unit, account_id, id, erased) select 'ticket', a.account_id, a.ticket_id, true from after a;
   elsif tg_table_name = 'changes' then
     insert into sync.lake_pending (unit, account_id, id, erased)
-    select distinct a.table_name, a.account_id, a.record_id, true from after a where a.source in ('helpdesk', 'books');
+    select distinct case when u.is_ours then a.table_name else a.source || '.' || a.table_name end, a.account_id,
+      case when u.is_ours then a.record_id else coalesce(a.parent_id, a.record_id) end, true
+    from after a cross join lateral (select a.source in ('helpdesk', 'books') as is_ours) u;
   elsif tg_op = 'DELETE' then
     insert into sync.lake_pending (unit, account_id, id, erased) select tg_table_name, b.account_id, b.id, true from before b;
   else
@@ -301,6 +303,20 @@ begin
 end
 $$;
 comment on function internal.note_erased is 'Notes erased people, their tickets, and each row from which an erasure took a value.';
+
+-- The arguments are the unit of a further source's table, which is the table itself, and the column with the id of its record.
+create or replace function internal.note_rows() returns trigger
+language plpgsql
+as $$
+begin
+  execute format('insert into sync.lake_pending (unit, account_id, id, erased) select distinct %L, r.account_id, r.%I, %L::boolean from %I r',
+    tg_argv[0], tg_argv[1], tg_op <> 'INSERT' and coalesce(current_setting('shelfdesk.erasing', true), '') = 'on',
+    case tg_op when 'DELETE' then 'before' else 'after' end);
+  return null;
+end
+$$;
+comment on function internal.note_rows is
+  'Notes the records of changed rows of a further source in sync.lake_pending, in an erasure those from which it takes a value.';
 
 create or replace function sync.follow_changes(follow boolean) returns void
 language plpgsql
@@ -332,7 +348,14 @@ begin
       ('helpdesk.contacts', 'note_erased()', '{DELETE}'),
       ('sync.changes', 'note_erased()', '{UPDATE}'),
       ('sync.erased', 'note_erased()', '{INSERT}'),
-      ('sync.erased_tickets', 'note_erased()', '{INSERT}')) t (name, calls, events)
+      ('sync.erased_tickets', 'note_erased()', '{INSERT}')
+      union all
+      -- The key of a mirrored table is the account, the record that the row is part of, and the row.
+      select c.oid::regclass::text, format('note_rows(%L, %L)', n.nspname || '.' || c.relname, a.attname), '{INSERT,UPDATE,DELETE}'
+      from pg_trigger g join pg_class c on c.oid = g.tgrelid join pg_namespace n on n.oid = c.relnamespace
+      join pg_constraint k on k.conrelid = c.oid and k.contype = 'p'
+      join pg_attribute a on a.attrelid = c.oid and a.attnum = k.conkey[2]
+      where g.tgname = 'keep_change' and n.nspname not in ('helpdesk', 'books', 'internal')) t (name, calls, events)
     cross join lateral unnest(t.events) n (event)
     join (values ('INSERT', 'new table as after'), ('UPDATE', 'old table as before new table as after'), ('DELETE', 'old table as before'))
       e (event, transitions) on e.event = n.event

@@ -1,5 +1,5 @@
 /**
- * Reads the configuration from the environment and from `.env` in the working folder; no other file reads them. The
+ * Reads the configuration from the environment and from `.env` in the working folder. The
  * environment overrides `.env`. settings.ts defines the settings; accounts-file.ts reads a file with several accounts.
  */
 import { createHmac } from 'node:crypto';
@@ -17,6 +17,7 @@ import { distance, nearest } from '../privacy/fields/parse-field-rules.ts';
 import { kinds, type SourceConfig, sources } from '../sources/index.ts';
 import { choiceOf } from '../words.ts';
 import { contradictions } from './contradictions.ts';
+import { type Environment, machine } from './environment.ts';
 import { type Given, type Refused, readFleetFile } from './files/accounts-file.ts';
 import { readEnvFile } from './files/env-file.ts';
 import { settings, type Values } from './settings.ts';
@@ -121,24 +122,22 @@ export interface Times {
   timeZone: string;
 }
 
-type Environment = Record<string, string | undefined>;
-
 /** Account `default` from the plain variables. Throws UsageError with the setting and its place; secrets are never shown. */
 // @internal Tests read settings of a folder and an environment of their own.
-export function readConfig(folder = process.cwd(), environment: Environment = process.env): Config {
+export function readConfig(folder = process.cwd(), environment: Environment = machine()): Config {
   return configOf(environmentOf(folder, environment));
 }
 
 /** Like readConfig, with these values instead of the ones that are set. */
 export const readConfigWith = (values: Readonly<Record<string, string>>): Config =>
-  readConfig(process.cwd(), { ...process.env, ...values });
+  readConfig(process.cwd(), { ...machine(), ...values });
 
 /** The value of one setting, from the environment or from `.env`. */
-export const valueSet = (name: string): string | undefined => environmentOf(process.cwd(), process.env).values[name];
+export const valueSet = (name: string): string | undefined => environmentOf(process.cwd(), machine()).values[name];
 
 /** Account that has only the settings in `values`; all others have their defaults. */
 export function withoutSettings(account: string, values: Readonly<Record<string, string>> = {}): Config {
-  const plain = ofProcess(environmentOf(process.cwd(), process.env));
+  const plain = ofProcess(environmentOf(process.cwd(), machine()));
   return configOf({ ...plain, account, values: { ...plain.values, ...values } });
 }
 
@@ -153,7 +152,7 @@ const real = [
 ];
 
 /** Whether settings or an embedded warehouse of real data are in this folder. */
-export async function isSetUp(folder = process.cwd(), environment: Environment = process.env): Promise<boolean> {
+export async function isSetUp(folder = process.cwd(), environment: Environment = machine()): Promise<boolean> {
   if (real.some(name => environment[name]) || existsSync(join(folder, '.env'))) return true;
   const embedded = join(folder, '.shelfdesk', 'postgres');
   if (!hasEmbedded(embedded)) return false;
@@ -168,7 +167,7 @@ export async function isSetUp(folder = process.cwd(), environment: Environment =
 export async function demoInstead(
   named?: string,
   folder = process.cwd(),
-  environment: Environment = process.env,
+  environment: Environment = machine(),
 ): Promise<Demo | undefined> {
   const demo = await findDemo(folder);
   if (demo === undefined || (named !== demoAccount && (await isSetUp(folder, environment)))) return undefined;
@@ -184,7 +183,7 @@ function fleetOf(demo: Demo, plain: Given): Fleet {
 }
 
 /** Throws UsageError for settings of the process. An error in one account of a file goes to `refused`. */
-export function readFleet(folder = process.cwd(), environment: Environment = process.env, demo?: Demo): Fleet {
+export function readFleet(folder = process.cwd(), environment: Environment = machine(), demo?: Demo): Fleet {
   const plain = environmentOf(folder, environment);
   if (demo !== undefined) return fleetOf(demo, plain);
   const values = valuesOf(ofProcess(plain));
@@ -341,7 +340,7 @@ export interface SettingsLook {
   readonly secrets: readonly string[];
 }
 
-export function lookAtSettings(folder = process.cwd(), environment: Environment = process.env): SettingsLook {
+export function lookAtSettings(folder = process.cwd(), environment: Environment = machine()): SettingsLook {
   const unreadable: UsageError[] = [];
   let written: Environment = {};
   try {
@@ -467,11 +466,11 @@ const lowerFirst = (text: string) => text.charAt(0).toLowerCase() + text.slice(1
 /** The environment for a command of the operator: without the settings, because some are secrets. */
 export const commandEnvironment = (): Environment =>
   Object.fromEntries(
-    Object.entries(process.env).filter(([name]) => !Object.hasOwn(settings, name) || settings[name]!.ofMachine),
+    Object.entries(machine()).filter(([name]) => !Object.hasOwn(settings, name) || settings[name]!.ofMachine),
   );
 
 /** Whether `npx` started this process. Its shell does not forward signals. */
-export const startedByNpx = (): boolean => process.env.npm_command === 'exec';
+export const startedByNpx = (): boolean => machine().npm_command === 'exec';
 
 const isSetting = (name: string): boolean =>
   Object.hasOwn(settings, name) || settings[name.toUpperCase()]?.ofMachine === true;
@@ -489,7 +488,7 @@ export function meantBy(name: string): string | undefined {
 }
 
 /** Says which names in `.env` may be misspelt settings; empty without one. An accounts file gives names of its own. */
-export function typosIn(folder = process.cwd(), environment: Environment = process.env): string {
+export function typosIn(folder = process.cwd(), environment: Environment = machine()): string {
   const written = fileOf(folder);
   const isSet = (name: string) => environment[name] !== undefined || written[name] !== undefined;
   if (isSet('SHELFDESK_CONFIG')) return '';

@@ -160,6 +160,11 @@ const processSettings = {
     schema: z.string().optional(),
     says: 'Path of a YAML file with several accounts (docs/how-to/many-accounts.md). If the plain variables name a source, they remain the account `default`.',
   },
+  // Read before this table is made: environment.ts.
+  SHELFDESK_SOURCES: {
+    schema: z.string().optional(),
+    says: 'Folder with sources of your own, one file each (docs/how-to/add-a-source.md).',
+  },
   LAKE_S3_ENDPOINT: {
     schema: address.optional(),
     says: 'Server of the bucket of the lake, if it is not AWS (docs/how-to/keep-a-lake.md). HTTPS, with the same exceptions as for a source.',

@@ -1,6 +1,6 @@
 /** The lake in the warehouse: whether it is on, and its exports. */
 import pg from 'pg';
-import { type Client, ownNames } from '../engine/database/pool.ts';
+import { ownNames } from '../engine/database/pool.ts';
 import { connectSession, sessionTo } from '../engine/database/session/session.ts';
 import { exitCodes, ShelfdeskError } from '../errors.ts';
 import { openLake } from './package.ts';
@@ -193,16 +193,3 @@ export async function alone<T>(url: string, work: (client: pg.Client) => Promise
     await client.end();
   }
 }
-
-/** The sources among these that the warehouse mirrors: the lake lacks their rows. */
-export async function mirroredOf(db: Pick<Client, 'query'>, sources: readonly string[]): Promise<string[]> {
-  const { rows } = await db.query<{ source: string }>(
-    'select distinct source from sync.coverage where source = any ($1) order by 1',
-    [sources],
-  );
-  return rows.map(({ source }) => source);
-}
-
-/** `, without crm, of which it has no tables`; nothing if the lake has tables of each source. */
-export const withoutSources = (sources: readonly string[]): string =>
-  sources.length === 0 ? '' : `, without ${sources.join(', ')}, of which it has no tables`;

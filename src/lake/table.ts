@@ -5,7 +5,8 @@ export interface LakeTable {
   /** `safe.messages` */
   readonly name: string;
   /**
-   * The records whose rows are exported together when one of them has changed: `ticket`, `customer`, `volume`, `shelf`.
+   * The records whose rows are exported together when one of them has changed: `ticket`, `customer`, `volume`, `shelf`, and of a
+   * further source the name of the table.
    * `list`: a short table, compared as a whole for each account that has changed. `status`: compared as a whole with each
    * export. `all`: a table of no account, compared when sync.lake_pending says so.
    */

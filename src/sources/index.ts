@@ -1,7 +1,8 @@
-/** The list of sources. Only this file names them. A new source is one line here. */
+/** The sources of this process. Only this file names those of the program, a line each; those of one's own come from a folder. */
 import { z } from 'zod';
+import { ownSources } from '../app/files/own-sources.ts';
 import { type StreamKey, streamKey } from '../engine/database/stream-key.ts';
-import { exitCodes, Fatal } from '../errors.ts';
+import { UsageError } from '../errors.ts';
 import { ownTables } from '../lake/own-tables.ts';
 import type { LakeTable } from '../lake/table.ts';
 import type { Kind, Kinds } from '../privacy/fields/field-rules.ts';
@@ -12,11 +13,20 @@ import type { Source, Stream } from './source.ts';
 
 const all = [helpdesk, books] as const;
 
-export const sources: readonly Source<object, SourceConfig>[] = all;
+const own = await ownSources();
 
-const [twice] = sources.filter(({ name }, i) => sources.findIndex(one => one.name === name) < i);
-if (twice !== undefined)
-  throw new Fatal(`two sources have the name ${twice.name}`, 'Give one of them another name.', exitCodes.usage);
+export const sources = [...all, ...own.map(({ source }) => source)] as readonly Source<object, SourceConfig>[];
+
+for (const [i, { name }] of sources.entries()) {
+  if (sources.findIndex(one => one.name === name) === i) continue;
+  const file = own[i - all.length]?.file;
+  throw new UsageError(
+    file === undefined
+      ? `two sources have the name ${name}`
+      : `the source of ${file} has the name ${name}, as another source`,
+    'Give one of them another name.',
+  );
+}
 
 /** The configuration that all sources add to an account. */
 export type SourceConfig = Intersection<
@@ -42,11 +52,6 @@ export const kinds: Kinds = Object.fromEntries(sources.flatMap(keyedKinds));
 
 /** All tables of the lake. */
 export const lakeTables: readonly LakeTable[] = [...ownTables, ...sources.flatMap(source => source.lakeTables ?? [])];
-
-/** Sources without a table in the lake. */
-export const notInLake: readonly string[] = sources
-  .filter(({ lakeTables = [] }) => lakeTables.length === 0)
-  .map(({ name }) => name);
 
 /** The streams of the named sources. */
 export const streamsOf = (names: Pick<ReadonlySet<string>, 'has'>): readonly Stream[] =>

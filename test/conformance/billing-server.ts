@@ -1,6 +1,6 @@
 /**
  * A billing service over HTTP, written from the guide's description of its interface: invoices with lines, ordered by their last change;
- * clients; and a feed of deletions. Its pages are shorter than what is asked for, and its ids are beyond what a double holds.
+ * payments, ordered by their creation; clients; and a feed of deletions. Its pages are shorter than what is asked for, and its ids are beyond what a double holds.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -19,6 +19,13 @@ interface Invoice {
   updatedAt: string;
   lines: Line[];
 }
+interface Payment {
+  id: string;
+  invoice_id: string;
+  amount: string;
+  status: string;
+  createdAt: string;
+}
 interface Client {
   id: string;
   name: string;
@@ -29,6 +36,7 @@ export interface Billing extends AsyncDisposable {
   readonly url: string;
   readonly key: string;
   readonly invoices: Map<string, Invoice>;
+  readonly payments: Map<string, Payment>;
   readonly clients: Map<string, Client>;
   /** The paths and queries that were asked for, in their order. */
   readonly asked: URL[];
@@ -48,6 +56,7 @@ export async function startBilling(): Promise<Billing> {
   const billing = {
     key,
     invoices: new Map<string, Invoice>(),
+    payments: new Map<string, Payment>(),
     clients: new Map<string, Client>(),
     asked: [] as URL[],
     before: (() => undefined) as Billing['before'],
@@ -79,12 +88,19 @@ export async function startBilling(): Promise<Billing> {
       const [offset, limit] = [Number(param('offset')), Math.min(cap, Number(param('limit')))];
       reply(200, { items: records.slice(offset, offset + limit) });
     };
+    const since = (name: string) => Date.parse(param(name) ?? '1970-01-01');
+    const ordered = <T extends { id: string }>(records: Iterable<T>, timeOf: (one: T) => number, from: number) =>
+      [...records].filter(one => timeOf(one) >= from).sort((a, b) => timeOf(a) - timeOf(b) || (a.id < b.id ? -1 : 1));
     if (url.pathname === '/invoices') {
-      const since = Date.parse(param('updated_since') ?? '1970-01-01');
-      const changed = [...billing.invoices.values()].filter(one => Date.parse(one.updatedAt) >= since);
-      const order = (a: Invoice, b: Invoice) =>
-        Date.parse(a.updatedAt) - Date.parse(b.updatedAt) || (a.id < b.id ? -1 : 1);
-      return paged(changed.sort(order).map(shownInvoice));
+      const changed = (one: Invoice) => Date.parse(one.updatedAt);
+      return paged(ordered(billing.invoices.values(), changed, since('updated_since')).map(shownInvoice));
+    }
+    if (url.pathname === '/payments') {
+      const paid = (one: Payment) => Date.parse(one.createdAt);
+      const numbers = ({ id, invoice_id, amount, ...rest }: Payment) => ({
+        ...{ id: rawJson(id), invoice_id: rawJson(invoice_id), amount: rawJson(amount), ...rest },
+      });
+      return paged(ordered(billing.payments.values(), paid, since('created_since')).map(numbers));
     }
     const [, id] = /^\/invoices\/(\d+)$/.exec(url.pathname) ?? [];
     const found = billing.invoices.get(id ?? '');

@@ -1,9 +1,8 @@
 /**
- * What every source has to do, whatever it is: the help desk, the catalog, and the CRM that the guide builds. Each is asked by the
- * commands that people run.
+ * What every source has to do, whatever it is: the help desk, the catalog, the CRM that the guide builds outside of the program, and
+ * the billing service that it builds within. Each is asked by the commands that people run.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Finished } from '../support/cli.ts';
 import { long } from '../support/long.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { largeId, rawJson } from './crm-server.ts';
@@ -15,68 +14,9 @@ import {
   openBooks,
   openCrm,
   openHelpdesk,
-  variants,
 } from './harness.ts';
-import { blocks, followGuide, guide, type Program, programOf, root } from './tree.ts';
-
-// biome-ignore lint/suspicious/noExplicitAny: documents of several commands
-type Json = any;
-
-/** A source, a database, and the program that reads the one into the other. */
-class House {
-  readonly program: Program;
-  readonly db: TestDatabase;
-  readonly env: Readonly<Record<string, string>>;
-
-  constructor(program: Program, db: TestDatabase, env: Readonly<Record<string, string>>) {
-    this.program = program;
-    this.db = db;
-    this.env = { NO_COLOR: '1', DATABASE_URL: db.url, ...env };
-  }
-
-  run(...args: string[]): Promise<Finished> {
-    return this.program.run({ args, env: this.env });
-  }
-
-  /** The command has to end with one of these codes. */
-  async ends(codes: readonly number[], ...args: string[]): Promise<Finished> {
-    const finished = await this.run(...args);
-    expect(codes, `${args.join(' ')}: ${finished.stderr}`).toContain(finished.code);
-    return finished;
-  }
-
-  sync = () => this.ends([0], 'sync');
-
-  /** Times of a source are whole seconds: a list says nothing of a record that was read in the second in which it began. */
-  async nextSecond(): Promise<void> {
-    const second = () => Math.floor(Date.now() / 1000);
-    const now = second();
-    await expect.poll(second, { timeout: 5000, interval: 20 }).toBeGreaterThan(now);
-  }
-
-  /** The JSON that it prints. */
-  async json(args: readonly string[], codes = [0]): Promise<Json> {
-    return JSON.parse((await this.ends(codes, ...args, '--json')).stdout);
-  }
-
-  async rows(sql: string, ...values: unknown[]): Promise<Json[]> {
-    return (await this.db.pool.query(sql, values)).rows;
-  }
-}
-
-/** The program with the CRM in it, and with one of the other ways that it may be written. */
-function crmProgram(variant: keyof typeof variants): () => Program {
-  let program: Program;
-  beforeAll(() => {
-    const tree = followGuide(variants[variant]);
-    program = programOf(tree);
-    return () => {
-      program[Symbol.dispose]();
-      tree[Symbol.dispose]();
-    };
-  });
-  return () => program;
-}
+import { crmProgram, House, type Json } from './house.ts';
+import { blocks, guide, type Program, programOf, root } from './tree.ts';
 
 /** Everything that a source has to do, as one story. */
 function conforms(programFor: () => Program, open: () => Promise<Harness>): void {
@@ -133,6 +73,7 @@ function conforms(programFor: () => Program, open: () => Promise<Harness>): void
     expect(verified.forecast.credits).toBeGreaterThan(0);
     await s.json(['verify', '--full', '--repair'], [0, 5]);
     expect((await s.json(['verify', '--full'])).differences).toEqual([]);
+    expect(await of.differences(db.pool)).toEqual([]);
   });
 
   test('status and doctor name its streams, and nothing of it is a failure', async () => {
@@ -192,31 +133,42 @@ describe('the CRM of the guide', () => {
   });
 
   test('each source takes one file of 100 lines at most, and one line', () => {
-    const files = blocks.filter(({ language }) => language !== 'diff');
-    expect(files.map(({ file }) => file)).toEqual(['src/sources/crm/crm.ts', 'src/sources/billing/billing.ts']);
+    const files = blocks.filter(({ language }) => language === 'ts');
+    expect(files.map(({ file }) => file)).toEqual(['sources/crm.ts', 'src/sources/billing/billing.ts']);
     for (const { text } of files) expect(text.split('\n').length - 1).toBeLessThanOrEqual(100);
-    const lines = blocks.filter(({ language }) => language === 'diff');
-    expect(lines.map(({ file }) => file)).toEqual(['src/sources/index.ts', 'src/sources/index.ts']);
+    const lines = blocks.filter(({ language }) => language !== 'ts');
+    expect(lines.map(({ file }) => file)).toEqual(['.env', 'src/sources/index.ts']);
   });
 
   test('a malformed record is rejected and stops nothing; unknown fields and values are drift', async () => {
     const { contacts, deals } = of.crm;
     const whole = contacts.get('c0010')!;
     contacts.set('c0010', { ...whole, updated_at: 'yesterday' });
+    const [dated, undated] = [deals.get('d2')!, deals.get('d3')!];
+    deals.set('d2', { ...dated, ...({ closes_on: '2026-02-28' } as object) });
+    deals.set('d3', { ...undated, ...({ closes_on: '2026-02-29' } as object) });
     deals.set('d1', { ...deals.get('d1')!, stage: 'dreaming', ...({ colour: 'red' } as object) });
     const partial = await s.json(['sync'], [3]);
     expect(partial.streams.map((one: Json) => [one.stream, one.rejected])).toEqual([
       ['contacts', 1],
-      ['deals', 0],
+      ['deals', 1],
     ]);
-    expect(await s.rows('select source, stream, record_id from sync.rejects where cleared_at is null')).toEqual([
+    expect(
+      await s.rows('select source, stream, record_id from sync.rejects where cleared_at is null order by stream'),
+    ).toEqual([
       { source: 'crm', stream: 'contacts', record_id: 'c0010' },
+      { source: 'crm', stream: 'deals', record_id: 'd3' },
     ]);
+    expect(await s.rows('select closes_on::text from crm.deals where closes_on is not null')).toEqual([
+      { closes_on: '2026-02-28' },
+    ]);
+    deals.set('d3', undated);
     expect(
       await s.rows(`select kind, path, value from sync.drift where source = 'crm' and stream = 'deals' order by kind`),
     ).toEqual([
       { kind: 'unknown_field', path: 'colour', value: '' },
       { kind: 'unknown_value', path: 'stage', value: 'dreaming' },
+      { kind: 'wrong_type', path: 'closes_on', value: '' },
     ]);
     contacts.set('c0010', whole);
     await s.sync();
@@ -277,6 +229,37 @@ describe('the billing service of the guide', long, () => {
     expect(new Set(limits)).toEqual(new Set(['50']));
   });
 
+  test('a list by creation loses nothing to payments that go away while it is read, and a sweep brings refunds', async () => {
+    await using db = await freshDatabase();
+    const s = new House(program(), db, of.env);
+    const { payments } = of.billing;
+    const before = structuredClone([...payments]);
+    let asked = 0;
+    of.billing.before = ({ pathname }) => {
+      const [first] = payments.keys();
+      if (pathname === '/payments' && asked++ < 4) payments.delete(first!);
+      return undefined;
+    };
+    await s.sync();
+    of.billing.before = () => undefined;
+    const missing = async () => {
+      const here = await s.rows('select id from billing.payments where _deleted_at is null');
+      const ids = new Set(here.map(({ id }) => id));
+      return [...payments.keys()].filter(id => !ids.has(id));
+    };
+    expect(await missing()).toEqual([]);
+    const [known] = payments.keys();
+    payments.get(known!)!.status = 'refunded';
+    await s.nextSecond();
+    await s.sync();
+    const refunded = () => s.rows(`select id from billing.payments where status = 'refunded'`);
+    expect(await refunded()).toEqual([]);
+    await s.ends([0], 'sweep', 'payments');
+    expect(await refunded()).toEqual([{ id: known }]);
+    expect(await of.differences(db.pool)).toEqual([]);
+    for (const [id, payment] of before) payments.set(id, payment);
+  });
+
   test('a mirror that begins later has what changed since then, also after a sweep and for verify', async () => {
     await using db = await freshDatabase();
     const times = [...of.billing.invoices.values()].map(({ updatedAt }) => updatedAt).sort();
@@ -292,6 +275,16 @@ describe('the billing service of the guide', long, () => {
     await s.ends([0], 'sweep');
     expect(await stored()).toBe(wanted);
     expect((await s.json(['verify', '--full'])).differences).toEqual([]);
+    const checked = async () => {
+      const { streams } = await s.json(['status']);
+      return streams.find(({ stream }: Json) => stream === 'invoices').deletes_checked_at;
+    };
+    const before = await checked();
+    expect(before).not.toBeNull();
+    await s.nextSecond();
+    // A mirror that begins later than its rows sweeps some of them only.
+    await new House(program(), db, { ...of.env, BILLING_SINCE: times[150]! }).ends([0], 'sweep', 'invoices');
+    expect(await checked()).toBe(before);
   });
 
   test('a feed buries records with their parts, and goes on behind its last event', async () => {
@@ -309,6 +302,17 @@ describe('the billing service of the guide', long, () => {
     const asked = of.billing.asked.map(url => url.search);
     expect(asked).toEqual([expect.stringContaining('limit=')]);
     expect(await s.rows('select count(*) as n from billing.deletions')).toEqual([{ n: 3 }]);
+    // The runs of each minute, here of each second.
+    const worker = new House(program(), db, { ...of.env, SCHEDULE_FRESH: '* * * * * *', SCHEDULE_NIGHTLY: '' });
+    const running = worker.run('start');
+    const [third] = of.billing.invoices.keys();
+    of.billing.delete('invoice', third!);
+    const buried = `select r.kind from sync.run_streams s join sync.runs r on r.id = s.run_id
+      where s.stream = 'deletions' and s.deleted > 0 order by r.id desc limit 1`;
+    await expect.poll(() => s.rows(buried), { timeout: 60_000, interval: 100 }).toEqual([{ kind: 'fresh' }]);
+    s.program.kill();
+    await running;
+    expect(await of.differences(db.pool)).toEqual([]);
   });
 
   test('a deletion that is dated ahead does not bury what is changed after it was heard of', async () => {
@@ -461,7 +465,7 @@ describe('offsets, numbers as ids, a key in a header, refusals of another kind, 
   });
 
   test('numbers keep their digits in columns and payloads, and where `sql` shows them', async () => {
-    const digits = { amount: '12345678901234567890.10', more: '[1.10, 90071992547409931]' };
+    const digits = { amount: `${'1234567890'.repeat(5)}.10`, more: '[1.10, 90071992547409931]' };
     const { amount, more } = digits;
     of.crm.deals.set('d1', {
       ...of.crm.deals.get('d1')!,

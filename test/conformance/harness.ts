@@ -146,12 +146,12 @@ const otherWays: Changes = [
 /** What the guide's source is changed to: see otherWays. `absences`: a record that is absent from the list may exist, and nothing else shows a deletion. */
 export const variants: Readonly<Record<'guide' | 'other' | 'absences' | 'names', Record<string, Changes>>> = {
   guide: {},
-  other: { 'src/sources/crm/crm.ts': otherWays },
+  other: { 'sources/crm.ts': otherWays },
   absences: {
-    'src/sources/crm/crm.ts': [contactsWith("deletionsUnknown: 'the list leaves out archived contacts'")],
+    'sources/crm.ts': [contactsWith("deletionsUnknown: 'the list leaves out archived contacts'")],
   },
   names: {
-    'src/sources/crm/crm.ts': [
+    'sources/crm.ts': [
       ["record('deals',", "record('customers',"],
       [lists[1], lists[1].replace('/deals', '/deals')],
     ],
@@ -233,6 +233,12 @@ export async function openBilling(): Promise<BillingHarness> {
   // Ten of a second: some of them lie across the border of two pages.
   for (let n = 0; n < 230; n++)
     billing.invoices.set(idOf(n), invoice(n, ago(100_000 - Math.floor(n / 10)).replace(/\.\d+Z/, '.000Z')));
+  const payment = (n: number, createdAt: string) => ({
+    ...{ id: idOf(n), invoice_id: idOf(n % 230), amount: `${n}.25`, status: 'paid', createdAt },
+  });
+  // More of a second than a page shows.
+  for (let n = 0; n < 200; n++)
+    billing.payments.set(idOf(n), payment(n, ago(90_000 - Math.floor(n / 120)).replace(/\.\d+Z/, '.000Z')));
   let added = 1000;
   return {
     billing,
@@ -246,13 +252,17 @@ export async function openBilling(): Promise<BillingHarness> {
       Object.assign(billing.invoices.get(idOf(3))!, { status: 'paid', lines: [], updatedAt: ago(0) });
       const one = invoice(added++, ago(0));
       billing.invoices.set(one.id, one);
+      const paid = payment(added++, ago(0));
+      billing.payments.set(paid.id, paid);
     },
     changeSilently() {
       billing.invoices.get(idOf(4))!.note = 'Silent';
+      billing.payments.get(idOf(6))!.status = 'refunded';
       return idOf(4);
     },
     remove() {
       billing.invoices.delete(idOf(5));
+      for (const n of [0, 60, 199]) billing.payments.delete(idOf(n));
       return { table: 'billing.invoices', id: idOf(5) };
     },
     breakAfter(requests) {
@@ -263,10 +273,12 @@ export async function openBilling(): Promise<BillingHarness> {
       const lines = [...billing.invoices.values()].flatMap(({ id: invoice_id, lines }) =>
         lines.map(line => [`${invoice_id} ${line.id}`, { ...line, invoice_id }] as const),
       );
+      const payments = [...billing.payments].map(([id, { createdAt, ...one }]) => [id, one] as const);
       const invoices = [...billing.invoices].map(([id, { updatedAt, ...one }]) => [id, one] as const);
       return [
         ...(await compared(db, 'billing.clients', ['name', 'email'], billing.clients)),
         ...(await compared(db, 'billing.invoices', ['client_id', 'status', 'note'], new Map(invoices))),
+        ...(await compared(db, 'billing.payments', ['invoice_id', 'amount', 'status'], new Map(payments))),
         ...(await compared(
           db,
           'billing.lines',

@@ -17,6 +17,8 @@ export const blocks = [...guide.matchAll(/^```(\w+) file=(\S+)\n([\s\S]*?)^```$/
 
 export interface Tree extends Disposable {
   readonly folder: string;
+  /** The folder in which its commands run, with `.env` and sources outside of the program. Default: the folder of the tests. */
+  readonly home?: string;
 }
 
 export interface Program extends Disposable {
@@ -27,7 +29,7 @@ export interface Program extends Disposable {
 }
 
 /** A process that runs the commands of a tree: to start one for each command takes longer than most of them. */
-export function programOf({ folder }: Tree): Program {
+export function programOf({ folder, home }: Tree): Program {
   let child: ChildProcess | undefined;
   const kill = () => {
     child?.kill('SIGKILL');
@@ -36,7 +38,10 @@ export function programOf({ folder }: Tree): Program {
   return {
     run: asked =>
       new Promise(done => {
-        child ??= fork(runner, [folder], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+        child ??= fork(runner, [folder], {
+          ...(home !== undefined && { cwd: home }),
+          stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+        });
         const killed = (code: number | null, signal: NodeJS.Signals | null) =>
           done({ code, signal, stdout: '', stderr: '' });
         child.once('exit', killed);
@@ -56,9 +61,11 @@ const runner = fileURLToPath(new URL('runner.ts', import.meta.url));
 /** Texts that replace others in one file. */
 export type Changes = readonly (readonly [before: string, after: string])[];
 
-/** The files of the guide are written, and its lines with + and - are applied. `changes`: by file. */
+/** The files of the guide are written, in the program or outside of it, and its lines with + and - are applied. `changes`: by file. */
 export function followGuide(changes: Readonly<Record<string, Changes>> = {}): Tree {
-  const folder = mkdtempSync(join(tmpdir(), `shelfdesk-guide-${process.pid}-`));
+  const [folder, home] = ['guide', 'home'].map(name =>
+    mkdtempSync(join(tmpdir(), `shelfdesk-${name}-${process.pid}-`)),
+  ) as [string, string];
   for (const name of [
     'package.json',
     'tsconfig.json',
@@ -72,13 +79,18 @@ export function followGuide(changes: Readonly<Record<string, Changes>> = {}): Tr
     cpSync(join(root, name), join(folder, name), { recursive: true });
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
   for (const { language, file, text } of blocks) {
-    const path = join(folder, file);
+    const path = join(file.startsWith('src/') ? folder : home, file);
     if (language !== 'diff') {
       mkdirSync(dirname(path), { recursive: true });
-      writeFileSync(path, (changes[file] ?? []).reduce(replaced(file), text));
+      writeFileSync(path, (changes[file] ?? []).reduce(replaced(file), text), { mode: 0o600 });
     } else writeFileSync(path, applied(readFileSync(path, 'utf8'), text));
   }
-  return { folder, [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }) };
+  return {
+    ...{ folder, home },
+    [Symbol.dispose]() {
+      for (const one of [folder, home]) rmSync(one, { recursive: true, force: true });
+    },
+  };
 }
 
 const replaced =

@@ -1,6 +1,6 @@
 /** The packages that are published: built, packed, installed in an empty folder, and run on the oldest Node and on this one. */
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -84,6 +84,15 @@ describe('the packages', long, () => {
   async function runsOn(bin: string): Promise<void> {
     const { at, run, bytes } = await installed(worker, bin);
     expect(bytes).toBeLessThan(170 * MB);
+    mkdirSync(join(at, 'sources'));
+    const [, crm] = /^```ts file=sources\/crm.ts\n([\s\S]*?)^```$/m.exec(
+      readFileSync(join(root, 'docs/how-to/add-a-source.md'), 'utf8'),
+    )!;
+    writeFileSync(join(at, 'sources/crm.ts'), crm!);
+    const withCrm = { cwd: at, env: { ...envOf(bin), SHELFDESK_SOURCES: 'sources' } };
+    await expect(execute('npx', ['--no-install', 'shelfdesk', 'sync', 'contacts'], withCrm)).rejects.toMatchObject({
+      ...{ code: 2, stderr: expect.stringContaining('CRM_BASE_URL and CRM_KEY') },
+    });
     expect(await run('shelfdesk', 'demo')).toContain('How far is the mirror complete?');
     const counted = await run('shelfdesk', 'sql', '--csv', 'select count(*) as tickets from helpdesk.tickets');
     expect(counted.trim().split('\n')).toEqual(['tickets', '2000']);

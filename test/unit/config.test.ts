@@ -69,6 +69,7 @@ describe('what is given', () => {
       DATABASE_URL: 'postgresql://u:p@db.example/warehouse',
       REDIS_URL: 'rediss://cache.example:6380/1',
       SHELFDESK_CONFIG: 'fleet.yml',
+      SHELFDESK_SOURCES: 'sources',
       LAKE_S3_ENDPOINT: 'https://bucket.example',
       LAKE_S3_REGION: 'eu-central-1',
       LAKE_S3_KEY_ID: 'hush-key',

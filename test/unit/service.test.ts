@@ -12,7 +12,7 @@ import {
   perSecond,
   type Service,
 } from '../../src/sources/service/service.ts';
-import { feed, fullRefresh, incremental } from '../../src/sources/service/streams.ts';
+import { created, feed, fullRefresh, incremental } from '../../src/sources/service/streams.ts';
 import type { ListStream, Row } from '../../src/sources/source.ts';
 
 const order = record('orders', 'Orders.', {
@@ -82,6 +82,38 @@ test.each([
   ],
 ] satisfies [Partial<Service<'shop'>>, string][])('a mistake is refused when it is declared: %o', (more, sentence) => {
   expect(() => shop(more)).toThrow(sentence);
+});
+
+// Nobody compiles a file of one's own.
+const wild = (make: (...args: never[]) => unknown, ...args: unknown[]) => [make(...(args as never[]))] as never;
+test.each([
+  [
+    wild(incremental, order, '/orders', { cursor: 'order', startParam: 'since' }),
+    'order is no time that all orders have',
+  ],
+  [
+    wild(incremental, order, '/orders', { cursor: 'changed', startParam: 'since' }),
+    'changed is no time that all orders have',
+  ],
+  [wild(created, order, '/orders', { cursor: 'order', startParam: 'since' }), 'order is no time that all orders have'],
+  [wild(created, order, '/orders', { cursor: 'changedAt' }), 'orders has no startParam'],
+  [wild(fullRefresh, order, '/orders', { updated_at: 'changedAt' }), 'updated_at is no option of orders'],
+  [wild(fullRefresh, order, '/orders', { get: '/orders' }), 'the path /orders of orders has no :id'],
+  [
+    wild(feed, gone, '/gone', { cursorParam: 'a', deletes: { id: 'on', at: 'at', of: 'gone' } }),
+    'gone has no field on',
+  ],
+  [
+    wild(feed, gone, '/gone', { cursorParam: 'a', deletes: { id: 'of', at: 'of', of: 'gone' } }),
+    'of is no time that all gone have',
+  ],
+])('what does not compile is refused where nobody compiles it: %o', (streams, sentence) => {
+  expect(() => shop({ streams })).toThrow(sentence);
+});
+
+test('so is an option of the service that nobody knows', () => {
+  expect(() => shop({ lookback: 5 } as never)).toThrow('lookback is no option of a service');
+  expect(() => shop({ paginator: { type: 'pages', limit: 9 } } as never)).toThrow('pages is no type of a paginator');
 });
 
 const fieldsOf = (fields: Record<string, unknown>) => ({

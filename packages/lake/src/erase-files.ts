@@ -52,7 +52,9 @@ export async function eraseFromFiles(lake: Lake, client: Client, tables: readonl
   for (const table of tables) {
     if (table.personal === undefined) continue;
     const records = erased.rows.filter(({ unit }) => unit === table.unit);
-    const rows = erased.rows.filter(({ unit }) => unit === table.name.split('.')[1]);
+    // The unit of a further source's table, as billing.lines, is the table.
+    const isUnit = table.unit.includes('.');
+    const rows = isUnit ? [] : erased.rows.filter(({ unit }) => unit === table.name.split('.')[1]);
     if (records.length + rows.length > 0) files += await eraseFromTable(lake, client, table, { records, rows });
   }
   if (erased.rows.length > 0) {

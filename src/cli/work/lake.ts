@@ -13,19 +13,17 @@ import {
   alone,
   type LakeFiles,
   type LakeStatus,
-  mirroredOf,
   readLake,
   readLakeFiles,
   readLakeStatus,
   type StoredLake,
   turnOff,
   turnOn,
-  withoutSources,
 } from '../../lake/state.ts';
 import { exportedTables, type LakePlace } from '../../lake/table.ts';
 import { workOnLake } from '../../lake/work.ts';
 import { OpenStack } from '../../open-stack.ts';
-import { lakeTables, notInLake } from '../../sources/index.ts';
+import { lakeTables } from '../../sources/index.ts';
 import { count } from '../../words.ts';
 import { type Act, type Deps, jsonOption } from '../command.ts';
 import { operator } from '../operator.ts';
@@ -141,10 +139,9 @@ async function exportOnce(deps: Deps, { json }: Asked): Promise<void> {
   const { fleet } = deps.asked();
   await using warehouse = await tablesOf(fleet, deps.signal);
   const done = await exportNow(deps, { fleet, warehouse }, required(await readLake(warehouse.pg)));
-  const without = await mirroredOf(warehouse.pg, notInLake);
-  if (json) return printJson({ ...done, without });
+  if (json) return printJson(done);
   say(
-    `The lake is equal to the warehouse at ${done.moment.toISOString()}${withoutSources(without)}: ${count(done.inserted, 'row')} written, ${done.deleted} removed or replaced, in ${duration(systemClock.now() - done.moment.getTime())}.`,
+    `The lake is equal to the warehouse at ${done.moment.toISOString()}: ${count(done.inserted, 'row')} written, ${done.deleted} removed or replaced, in ${duration(systemClock.now() - done.moment.getTime())}.`,
   );
 }
 
@@ -153,10 +150,9 @@ async function status(deps: Deps, { json }: Asked): Promise<void> {
   const { pg } = warehouse;
   const status = await readLakeStatus(pg);
   const files = status && (await readLakeFiles(pg));
-  const without = await mirroredOf(pg, notInLake);
-  if (json) printJson(status ? { ...status, ...files, without } : null);
+  if (json) printJson(status ? { ...status, ...files } : null);
   else if (status === undefined) say('The lake is off. `npx shelfdesk lake on` turns it on.');
-  else showStatus(status, files, without);
+  else showStatus(status, files);
 }
 
 async function verify(deps: Deps, asked: Asked): Promise<number> {
@@ -168,7 +164,7 @@ async function verify(deps: Deps, asked: Asked): Promise<number> {
   await using engine = await openLake(url, placeOf(fleet, state), { signal: deps.signal, mode: 'read' });
   const found = await alone(url, client => compareLake(engine, client, exportedTables(lakeTables, state)));
   printList(found, asked, {
-    none: `Every row of the lake is equal to the warehouse${withoutSources(await mirroredOf(pg, notInLake))}.`,
+    none: 'Every row of the lake is equal to the warehouse.',
     columns: ['table', 'only in the warehouse', 'only in the lake'],
     row: one => [one.table, one.missing, one.extra],
   });
@@ -207,13 +203,12 @@ async function off(deps: Deps): Promise<void> {
 
 const placeOf = ({ lake }: Fleet, { path }: StoredLake): LakePlace => ({ ...lake, path });
 
-function showStatus(status: LakeStatus, files: LakeFiles | undefined, without: readonly string[]): void {
+function showStatus(status: LakeStatus, files: LakeFiles | undefined): void {
   const lines = {
     path: status.path,
     'personal data': status.personal ? 'yes' : 'no, masked views only',
     state: status.state,
     'equal to the warehouse at': status.moment,
-    'has no tables of': without.join(', ') || null,
     pending: count(status.pending, 'change'),
     'an export takes': status.usual_seconds === null ? null : duration(status.usual_seconds * 1000),
     'snapshots kept for': count(status.keep_days, 'day'),

@@ -138,11 +138,14 @@ export const textsAt = (path: string, name: string): Column => ({
   sql: `case when jsonb_typeof(record #> '${deep(path)}') = 'array'
       then array(select jsonb_array_elements_text(record #> '${deep(path)}')) end`,
 });
-/** Casts the text of the number: 1.334E7 and 12.10 keep their exact value, which a double would change. */
+/**
+ * Casts the text of the number: 1.334E7 and 12.10 keep their exact value, which a double would change. A number that is longer than
+ * any that counts something might be none of PostgreSQL.
+ */
 export const numericAt = (path: string, name: string): Column => ({
   name,
   path,
-  sql: `case when record #>> '${deep(path)}' ~ '^-?[0-9]{1,40}([.][0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+  sql: `case when record #>> '${deep(path)}' ~ '^-?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]{1,3})?$' and length(record #>> '${deep(path)}') <= 1000
       then (record #>> '${deep(path)}')::numeric end`,
 });
 export const bigintAt = (path: string, name: string): Column => ({
@@ -160,11 +163,20 @@ export const timeAt = (path: string, name: string): Column => ({
   name,
   path,
   sql: `case when record #>> '${deep(path)}' ~ '^[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])[Tt]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,9})?)?([Zz]|[+-](0[0-9]|1[0-4]):?[0-5][0-9])$'
-        and substr(record #>> '${deep(path)}', 9, 2)::int <= extract(day from
-          make_date(substr(record #>> '${deep(path)}', 1, 4)::int, substr(record #>> '${deep(path)}', 6, 2)::int, 1)
-          + interval '1 month - 1 day')
+        and ${isDay(path)}
       then (record #>> '${deep(path)}')::timestamptz end`,
 });
+/** A day as RFC 3339. */
+export const dateAt = (path: string, name: string): Column => ({
+  name,
+  path,
+  sql: `case when record #>> '${deep(path)}' ~ '^(?!0000)[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$'
+        and ${isDay(path)}
+      then (record #>> '${deep(path)}')::date end`,
+});
+const isDay = (path: string) => `substr(record #>> '${deep(path)}', 9, 2)::int <= extract(day from
+          make_date(substr(record #>> '${deep(path)}', 1, 4)::int, substr(record #>> '${deep(path)}', 6, 2)::int, 1)
+          + interval '1 month - 1 day')`;
 const deep = (path: string) => `{${path.split('.').join(',')}}`;
 
 export const texts = (field: string): Column => ({

@@ -33,6 +33,7 @@ export async function addMirrors(
     for (const source of sources) {
       if (await makeTables(client, source)) made.push(`${source.name}: tables`);
       for (const stream of source.streams) await addStream(client, stream);
+      if (source.schema) await forgetStreams(client, source);
     }
     await describe(client, sources, viewsAreNew);
     await client.query('commit');
@@ -63,6 +64,8 @@ async function makeTables(client: pg.Client, { name: source, schema, tables = []
     );
     if (!rows[0]!.mirrored) await client.query('select sync.add_mirror($1::regclass, $2)', [name, parent]);
   }
+  // A lake that is on has to be told of changes of the new tables.
+  if (isNew) await client.query('select sync.follow_changes(true) from sync.lake');
   return isNew;
 }
 
@@ -138,6 +141,13 @@ async function addStream(client: pg.Client, stream: Stream): Promise<void> {
     ],
   );
 }
+
+/** Of a stream that is declared no more the rows stay, with their rights. Nothing is claimed of it, so nothing is told of it. */
+const forgetStreams = (client: pg.Client, { name, streams }: Mirror) =>
+  client.query('delete from sync.coverage where source = $1 and stream <> all ($2)', [
+    name,
+    streams.map(stream => stream.name),
+  ]);
 
 /**
  * Comments on columns, and masked views. What was made of the same declarations and columns is not made again. A column without a

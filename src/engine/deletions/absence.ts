@@ -36,14 +36,11 @@ export async function settleAbsence(
   accepts: boolean,
 ): Promise<string | undefined> {
   const { lookbackMs } = sourceOf(ctx, stream.source);
-  const { absent, live } = await candidatesOf(ctx.pg, claim.account, stream, {
-    ...whole,
-    fromMs: beginningOf(ctx, stream),
-    lookbackMs,
-  });
+  const fromMs = beginningOf(ctx, stream);
+  const { absent, live, isAll } = await candidatesOf(ctx.pg, claim.account, stream, { ...whole, fromMs, lookbackMs });
   if (stream.deletions === 'verify' && absent.length > 0) return undefined;
   const unknown = await markAbsent(ctx, claim, stream, { ...whole, absent, live, accepts });
-  if (unknown === undefined) await noteWhole(ctx, claim, stream, list, whole);
+  if (unknown === undefined) await noteWhole(ctx, claim, stream, list, { ...whole, fromMs: isAll ? 0 : fromMs });
   return unknown;
 }
 
@@ -58,11 +55,11 @@ async function noteWhole(
   claim: Claim,
   stream: ListStream<Row>,
   list: string,
-  { asOfMs }: WholeList,
+  { fromMs, asOfMs }: WholeList & { readonly fromMs: Ms },
 ): Promise<void> {
   const { lookbackMs } = sourceOf(ctx, stream.source);
   await commitWork(ctx, claim, asOfMs, async client => {
-    await noteSwept(client, claim, list, { from: 0, to: floorSecond(asOfMs) }, asOfMs - lookbackMs);
+    await noteSwept(client, claim, list, { from: fromMs, to: floorSecond(asOfMs) }, asOfMs - lookbackMs);
     return undefined;
   });
 }
@@ -106,9 +103,11 @@ async function confirm(ctx: Context, claim: Claim, stream: ListStream<Row>, id: 
 }
 
 /** SQL: a list that is read from a time on, $2, shows the row. */
-const isWithin = ({ merge }: Pick<ListStream<Row>, 'merge'>, fromMs: Ms): string => {
+const isWithin = ({ merge }: Pick<ListStream<Row>, 'merge'>, fromMs: Ms, earlier = '0 seconds'): string => {
   const { version } = merge.declared.root;
-  return version === undefined || fromMs === 0 ? '$2::timestamptz is not null' : `t.${version} >= $2`;
+  return version === undefined || fromMs === 0
+    ? '$2::timestamptz is not null'
+    : `t.${version} >= $2::timestamptz - interval '${earlier}'`;
 };
 
 /** The ids of live rows: the mirror knows no deletion of them. `fromMs`: only rows that changed since then. */
@@ -131,13 +130,15 @@ async function candidatesOf(
   account: string,
   stream: Pick<ListStream<Row>, 'merge'>,
   { shown, asOfMs, fromMs, lookbackMs }: WholeList & { fromMs: Ms; lookbackMs: number },
-): Promise<{ absent: string[]; live: number }> {
-  // A list may show a record one lookback later than the reply that brought it.
-  const { rows } = await db.query<{ absent: string[]; live: number }>(
-    `select coalesce(array_agg(t.id order by t.id) filter (where t.id <> all ($3) and t._observed_at < $4), '{}') as absent,
-       count(*) as live
+): Promise<{ absent: string[]; live: number; isAll: boolean }> {
+  const within = isWithin(stream, fromMs);
+  // A list may show a record one lookback later than the reply that brought it. Of rows from before its beginning,
+  // which a reading sets a second earlier, it says nothing.
+  const { rows } = await db.query<{ absent: string[]; live: number; isAll: boolean }>(
+    `select coalesce(array_agg(t.id order by t.id) filter (where ${within} and t.id <> all ($3) and t._observed_at < $4), '{}') as absent,
+       count(*) filter (where ${within}) as live, coalesce(bool_and(${isWithin(stream, fromMs, '1 second')}), true) as "isAll"
      from ${stream.merge.declared.root.name} t
-     where t.account_id = $1 and t._deleted_at is null and ${isWithin(stream, fromMs)}`,
+     where t.account_id = $1 and t._deleted_at is null`,
     [account, new Date(fromMs), storableIds([...shown]), new Date(asOfMs - lookbackMs)],
   );
   return rows[0]!;

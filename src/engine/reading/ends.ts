@@ -60,6 +60,9 @@ export const readNewest = provingEnds(function* (_from, { perPage }) {
 
 type Asked = Step['ask'];
 
+/** Looks at a page that changes each time. */
+const mostLooks = 5;
+
 /** Least page size that is requested. */
 const leastSize = ({ perPage }: ReadingOptions) => Math.min(defaultPerPage, Math.ceil(perPage / 2));
 
@@ -185,12 +188,25 @@ class Pages {
     return ids.every(id => this.#known!.has(id)) && (isFew || ids.length >= this.#known.size);
   }
 
-  /** Looks at the page behind, if paging reaches it. */
-  *#look(ask: Asked, page: Page): Generator<Step, Page, Page> {
-    if (this.#isWhole(ask, page)) return { ...page, isLast: true };
-    const next = ask.page + 1;
-    const goesOn = next * this.size <= this.#options.depth && (yield* this.#find(ask, page, next));
-    return { ...page, isLast: !goesOn };
+  /**
+   * Looks at the page behind, if paging reaches it. Of a declared service, whose pages may tear and are not counted, the page itself is
+   * asked for again then, until it is the same: what went away meanwhile has moved what is behind the page onto it.
+   */
+  *#look(ask: Asked, first: Page): Generator<Step, Page, Page> {
+    let page = first;
+    for (let readings = 1; ; readings++) {
+      if (this.#isWhole(ask, page)) return { ...page, isLast: true };
+      const next = ask.page + 1;
+      const isReached = next * this.size <= this.#options.depth;
+      if (isReached && (yield* this.#find(ask, page, next))) return { ...page, isLast: false };
+      if (!isReached || this.#counts || !this.#options.mayTear) return { ...page, isLast: true };
+      const again: Page = yield { ask, proof: {} };
+      this.#note(ask, again);
+      if (again.arrived >= this.size || this.#isBeyond(again)) return { ...again, isLast: false };
+      const asOf = Math.min(page.asOf, again.asOf);
+      if (isSame(page, again) || readings === mostLooks) return { ...again, asOf, isLast: isSame(page, again) };
+      page = again;
+    }
   }
 
   /**
@@ -276,6 +292,9 @@ function isOther(first: Page, behind: Page): boolean {
   const before = new Set(first.rows.map(keyOf));
   return behind.rows.length === 0 || behind.rows.some(row => !before.has(keyOf(row)));
 }
+
+const isSame = (one: Page, other: Page): boolean =>
+  one.arrived === other.arrived && JSON.stringify(one.rows) === JSON.stringify(other.rows);
 
 /** The next request begins behind this one. */
 function moves({ page, since = -secondMs }: Asked, { rows }: Page): boolean {

@@ -1,6 +1,7 @@
 /** The tables of the help desk in the lake: those of its records, and tables derived from them. */
 import type { LakeTable } from '../../lake/table.ts';
-import { masksOfRecord } from '../record/masks.ts';
+import { withMasked } from '../record/lake.ts';
+import type { AnyRecord } from '../record/record.ts';
 import { tables } from './records.ts';
 
 type Place = Pick<LakeTable, 'unit' | 'id' | 'byMonth'>;
@@ -17,22 +18,13 @@ const placeOf: Readonly<Record<string, Place>> = {
   ...{ customers: { ...ofCustomer, ...own }, contacts: ofCustomer },
 };
 
-/** A table, and its masked view. */
-const twice = (name: string, table: Omit<LakeTable, 'name'>, personal?: { shown: string[]; stored: string[] }) => [
-  { ...table, name: `safe.${name}`, ...(personal && { personal: personal.shown }) },
-  { ...table, name: `helpdesk.${name}`, withPersonal: true, ...(personal && { personal: personal.stored }) },
-];
+const twice = (name: string, place: Omit<LakeTable, 'name'>, record?: AnyRecord) =>
+  withMasked(`safe.${name}`, `helpdesk.${name}`, place, record);
 
 /** Short lists contain no erasable data. */
 const ofRecords = tables.flatMap(({ record }) => {
   const place = placeOf[record.name];
-  if (place === undefined) return twice(record.name, { ...list, key: ['id'] });
-  const masks = [...masksOfRecord(record)];
-  const shown = masks.flatMap(([column, mask]) =>
-    mask.by === 'nothing' ? [] : [mask.by === 'length' ? mask.as : column],
-  );
-  const stored = [...masks.map(([column]) => column), '_payload'];
-  return twice(record.name, { ...place, key: ['id'] }, { shown, stored });
+  return twice(record.name, { ...(place ?? list), key: ['id'] }, place && record);
 });
 
 export const lakeTables: readonly LakeTable[] = [

@@ -41,9 +41,10 @@ const schemas = {
   numeric: z.number(),
   boolean: z.boolean(),
   timestamptz: time,
+  date: z.iso.date(),
 } as const;
 /** The columns of a lenient record read what they can of a number or time. */
-const roughly = { ...schemas, bigint: z.number(), timestamptz: z.string() } as const;
+const roughly = { ...schemas, bigint: z.number(), timestamptz: z.string(), date: z.string() } as const;
 
 /** A service may write its ids as numbers. Each digit of them stays: an integer that a double would change is an ExactNumber. */
 const digits = (value: unknown): unknown =>

@@ -6,6 +6,7 @@ import {
   boolean,
   booleanAt,
   type Column,
+  dateAt,
   numericAt,
   text,
   textAt,
@@ -31,6 +32,7 @@ const lenient = {
   numeric: numericAt,
   boolean: booleanAt,
   timestamptz: timeAt,
+  date: dateAt,
 } as const satisfies Record<Facts['type'], (path: string, name: string) => Column>;
 
 function columnOf(path: string, { type, column, apart: isApart, unlessZero: isUnlessZero }: Facts, isChecked: boolean) {

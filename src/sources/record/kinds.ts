@@ -13,6 +13,7 @@ const shapes: Readonly<Record<Facts['type'], Shape>> = {
   numeric: 'number',
   boolean: 'flag',
   timestamptz: 'text',
+  date: 'text',
 };
 
 // @internal A test declares a record of its own.
@@ -37,7 +38,9 @@ export function kindOf(of: AnyRecord): Kind {
         /^objects?$/.test(is) ? [[name, Object.keys(inner)]] : [],
       ),
     ),
-    words: namesOf(({ isId, of, values, type, upTo }) => isId || of || values || upTo || type === 'timestamptz'),
+    words: namesOf(
+      ({ isId, of, values, type, upTo }) => isId || of || values || upTo || type === 'timestamptz' || type === 'date',
+    ),
     times: namesOf(({ type }) => type === 'timestamptz'),
     needed,
     plain: namesOf(({ type, required, needed }) => type !== 'text' && !required && !needed),

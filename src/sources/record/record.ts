@@ -9,7 +9,7 @@
 /** What a value tells of a person. A person is recognised by a `contact`: an address or a number. */
 type Tells = 'name' | 'contact' | 'text';
 
-export type SqlType = 'text' | 'text[]' | 'bigint' | 'numeric' | 'boolean' | 'timestamptz';
+export type SqlType = 'text' | 'text[]' | 'bigint' | 'numeric' | 'boolean' | 'timestamptz' | 'date';
 
 /** What is known of a field at run time. */
 export interface Facts {
@@ -151,6 +151,12 @@ export const time = (says: string, more?: Named) => ({
   ...column<May<string>, 'timestamptz'>('timestamptz', { says, ...more }),
   /** A record without the time is rejected. */
   always: () => column<string, 'timestamptz'>('timestamptz', { says, required: true, ...more }),
+});
+
+/** A day without a time. A birthday says `.personal('text')`. */
+export const date = (says: string, more?: Named) => ({
+  ...column<May<string>, 'date'>('date', { says, ...more }),
+  personal: (tells: Tells) => column<May<string>, 'date'>('date', { says, tells, ...more }),
 });
 
 type Beside = Pick<Facts, 'varies' | 'computed'>;

@@ -3,6 +3,7 @@
  * declarative connectors elsewhere.
  */
 import type { Request } from '../../engine/http/request.ts';
+import { readByCreation } from '../../engine/reading/by-creation.ts';
 import { readByCursor, readChangedByCursor } from '../../engine/reading/by-cursor.ts';
 import { readMovingList } from '../../engine/reading/moving-list.ts';
 import type { Ask, Reader } from '../../engine/reading/reading.ts';
@@ -76,9 +77,11 @@ export const wholeReader = ({ type }: Paginator): Reader =>
     single_page: readByCursor as Reader,
   })[type];
 
-/** The reader of a list of what has changed since a time, in the order of the changes. */
-export const changedReader = ({ type }: Paginator): Reader =>
-  type === 'cursor' || type === 'single_page' ? readChangedByCursor : readMovingList;
+/** The reader of a list of what has changed, or was created, since a time, in that order. */
+export function timedReader({ type }: Paginator, byCreation: boolean): Reader {
+  if (type === 'cursor' || type === 'single_page') return readChangedByCursor;
+  return byCreation ? readByCreation : readMovingList;
+}
 
 /** A page of one record could not begin with the last one of the page before. */
 const leastOffsets = 2;

@@ -8,12 +8,21 @@ import { partsOfWholeLists } from '../../engine/forecast/plan-whole-lists.ts';
 import { bearerDialect } from '../../engine/http/bearer-dialect.ts';
 import { type Dialect, fixedToken } from '../../engine/http/dialect.ts';
 import { exitCodes, Fatal } from '../../errors.ts';
+import { lakeTablesOf } from '../record/lake.ts';
 import { contactsOf } from '../record/personal.ts';
-import { type AnyRecord, columnNameOf, fieldsThatAre } from '../record/record.ts';
+import { type AnyRecord, columnNameOf, type Facts, fieldsThatAre } from '../record/record.ts';
 import { parentColumn } from '../record/tables.ts';
 import type { Connection, ListStream, Row, Source, Uses } from '../source.ts';
-import { limitOf } from './paginator.ts';
-import { type DeclaredStream, type Shared, streamsOf, tablesOfStream } from './streams.ts';
+import { limitOf, wholeReader } from './paginator.ts';
+import {
+  type DeclaredStream,
+  type FeedOptions,
+  type FullRefreshOptions,
+  type IncrementalOptions,
+  type Shared,
+  streamsOf,
+  tablesOfStream,
+} from './streams.ts';
 
 /** How a service tells of a limit in its headers. */
 interface Told {
@@ -67,6 +76,7 @@ export function defineService<const N extends string>(service: Service<N>): Sour
     lookback: `${prefix}_LOOKBACK_SECONDS`,
   };
   const streams = streamsOf(service, declared);
+  const tables = declared.flatMap(stream => tablesOfStream(name, stream));
   return {
     ...{ name, label, unit: 'request', address: names.address, requires: `${names.address} and ${names.key}` },
     settings: {
@@ -93,7 +103,8 @@ export function defineService<const N extends string>(service: Service<N>): Sour
     },
     streams,
     uses: usesOf(service),
-    tables: declared.flatMap(stream => tablesOfStream(name, stream)),
+    tables,
+    lakeTables: lakeTablesOf(tables),
     schema: { says },
     configure: values => ({ [name]: connectionOf(service, values, names) }) as Part<N>,
     contradictions: () => [],
@@ -230,15 +241,19 @@ const longestName = 40;
 const isName = (name: string) =>
   /^[a-z][a-z0-9_]*$/.test(name) && columnNameOf(name) === name && name.length <= longestName;
 
-function refuseWrong({ name, limits, paginator, streams }: Service<string>): void {
+function refuseWrong(service: Service<string>): void {
+  const { name, limits, paginator, streams } = service;
   const refuse = (what: string, remedy: string) => new Fatal(`source ${name}: ${what}`, remedy, exitCodes.usage);
+  refuseUnknown(service, inService, 'a service', refuse);
   if (taken.test(name)) throw refuse('a schema of this name is there already', 'Give the source another name.');
   if (new Set(limits.map(({ per }) => per)).size < limits.length)
     throw refuse('it has two limits of the same time', 'Declare the tighter one.');
   if (limits.some(one => one.remaining !== undefined && one !== longestOf(limits)))
     throw refuse('remaining tells of a limit that is not the longest', 'Name the headers of the longest limit.');
   for (const pages of [paginator, ...streams.flatMap(({ options }) => options.paginator ?? [])])
-    if (!(limitOf(pages) >= 2))
+    if (wholeReader(pages) === undefined)
+      throw refuse(`${pages.type} is no type of a paginator`, 'Take offset, page_number, cursor or single_page.');
+    else if (!(limitOf(pages) >= 2))
       throw refuse('the limit of a page is less than 2', 'Name the number of records of a page.');
   const records = streams.flatMap(stream => [
     { record: stream.record, parent: 'id' },
@@ -257,6 +272,7 @@ function refuseWrong({ name, limits, paginator, streams }: Service<string>): voi
       'Each record has a table of its name: give it another one.',
     );
   for (const { record, parent } of records) refuseFields(record, parent, refuse);
+  for (const stream of streams) refuseOptions(stream, refuse);
   const [deep] = streams.flatMap(partsOf).flatMap(part => fieldsThatAre(part, 'children'));
   if (deep !== undefined)
     throw refuse(
@@ -265,7 +281,59 @@ function refuseWrong({ name, limits, paginator, streams }: Service<string>): voi
     );
 }
 
-function refuseFields(record: AnyRecord, parent: string, refuse: (what: string, remedy: string) => Fatal): void {
+type Refuse = (what: string, remedy: string) => Fatal;
+
+type Options = IncrementalOptions<AnyRecord> & FeedOptions<AnyRecord> & FullRefreshOptions<AnyRecord>;
+const inService: Record<keyof Service<string>, true> = {
+  ...{ name: true, label: true, says: true, limits: true, keyHeader: true, lookbackSeconds: true, dialect: true },
+  ...{ paginator: true, dataSelector: true, streams: true },
+};
+const inStream: Record<keyof Options, true> = {
+  ...{ dataSelector: true, params: true, paginator: true, schedule: true, target: true, get: true, getSelector: true },
+  ...{ deletionsUnknown: true, updatedAt: true, cursor: true, startParam: true },
+  ...{ cursorParam: true, hasMorePath: true, deletes: true },
+};
+
+function refuseUnknown(given: object, known: object, of: string, refuse: Refuse): void {
+  const unknown = Object.keys(given).find(name => !Object.hasOwn(known, name));
+  if (unknown !== undefined)
+    throw refuse(`${unknown} is no option of ${of}`, `Take one of ${Object.keys(known).join(', ')}.`);
+}
+
+/** What the compiler refuses too: nobody may have compiled the file. */
+function refuseOptions({ kind, record, options }: DeclaredStream, refuse: Refuse): void {
+  refuseUnknown(options, inStream, record.name, refuse);
+  const needed = kind === 'feed' ? 'cursorParam' : 'startParam';
+  if (kind !== 'full refresh' && !Object.hasOwn(options, needed))
+    throw refuse(`${record.name} has no ${needed}`, `Name the parameter as ${needed}.`);
+  const fields: Readonly<Record<string, Facts | undefined>> = record.fields;
+  const { deletes, cursor, get } = options as Partial<Options>;
+  const named = deletes === undefined ? [] : [deletes.id, deletes.at, ...('type' in deletes ? [deletes.type] : [])];
+  const unknown = named.find(name => fields[name]?.is !== 'column');
+  if (unknown !== undefined)
+    throw refuse(`${record.name} has no field ${unknown}`, 'Correct deletes: it names fields of the event.');
+  const time = kind === 'incremental' || kind === 'created' ? String(cursor) : deletes?.at;
+  if (time !== undefined && !(fields[time]?.type === 'timestamptz' && fields[time].required))
+    throw refuse(
+      `${time} is no time that all ${record.name} have`,
+      'Name a field that is declared as time(…).always().',
+    );
+  if (get !== undefined && !get.includes(':id'))
+    throw refuse(`the path ${get} of ${record.name} has no :id`, 'Write :id where the id of the record stands.');
+}
+
+const unsaidIn = (fields: Readonly<Record<string, Facts>>): string | undefined =>
+  Object.entries(fields).flatMap(([name, { is, fields = {} }]) =>
+    is === undefined ? name : (unsaidIn(fields) ?? []),
+  )[0];
+
+function refuseFields(record: AnyRecord, parent: string, refuse: Refuse): void {
+  const unsaid = unsaidIn(record.fields);
+  if (unsaid !== undefined)
+    throw refuse(
+      `the field ${unsaid} of ${record.name} does not say what it tells of people`,
+      "Say .personal('name' | 'contact' | 'text') or .plain().",
+    );
   const met = new Map<string, string>();
   for (const [field, { column, isId }] of fieldsThatAre(record, 'column')) {
     const of = `the field ${field} of ${record.name}`;

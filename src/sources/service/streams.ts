@@ -1,6 +1,7 @@
 /**
  * Streams of a service, declared in a line each, and what the engine makes of them: requests, merge, comparison, sweep, personal data.
- * A list is read whole (`fullRefresh`), or from the last change on (`incremental`). A `feed` is read behind the last event.
+ * A list is read whole (`fullRefresh`), from the last change on (`incremental`), or from the last new record on (`created`). A `feed` is
+ * read behind the last event.
  */
 import { shortName } from '../../engine/commit/merge.ts';
 import type { Reads } from '../../engine/context.ts';
@@ -16,7 +17,7 @@ import { contactsOf, tellingColumns } from '../record/personal.ts';
 import { type AnyRecord, columnNameOf, type Facts, type Field, fieldsThatAre } from '../record/record.ts';
 import { mergeOf, tablesOf } from '../record/tables.ts';
 import { identify, type ListStream, type Row, type Stream } from '../source.ts';
-import { changedReader, limitOf, type Paginator, pageRequest, sized, valueAt, wholeReader } from './paginator.ts';
+import { limitOf, type Paginator, pageRequest, sized, timedReader, valueAt, wholeReader } from './paginator.ts';
 
 type NamesOf<R extends AnyRecord> = Extract<keyof R['fields'], string>;
 type TimesOf<R extends AnyRecord> = {
@@ -52,19 +53,19 @@ interface ListOptions extends Options {
   readonly deletionsUnknown?: string;
 }
 
-interface FullRefreshOptions<R extends AnyRecord> extends ListOptions {
+export interface FullRefreshOptions<R extends AnyRecord> extends ListOptions {
   /** The time of the last change, by which `verify` tells a late change from a difference. */
   readonly updatedAt?: TimesOf<R>;
 }
 
-interface IncrementalOptions<R extends AnyRecord> extends ListOptions {
-  /** The time that grows with each change. The list is in its ascending order. */
+export interface IncrementalOptions<R extends AnyRecord> extends ListOptions {
+  /** The time that grows with each change; of a list by creation the time of creation. The list is in its ascending order. */
   readonly cursor: CertainTimesOf<R>;
-  /** The parameter that wants records changed since a time, inclusive or not. */
+  /** The parameter that wants records since a time, inclusive or not. */
   readonly startParam: string;
 }
 
-interface FeedOptions<R extends AnyRecord> extends Options {
+export interface FeedOptions<R extends AnyRecord> extends Options {
   /** The parameter that wants what comes behind the event of this id. */
   readonly cursorParam: string;
   /** Path of the word whether more events follow. Default: an empty page is the last one. */
@@ -89,7 +90,7 @@ interface Of<K extends string, O extends Options> {
 type Any = any;
 export type DeclaredStream =
   | Of<'full refresh', FullRefreshOptions<Any>>
-  | Of<'incremental', IncrementalOptions<Any>>
+  | Of<'incremental' | 'created', IncrementalOptions<Any>>
   | Of<'feed', FeedOptions<Any>>;
 
 export const fullRefresh = <R extends AnyRecord>(
@@ -103,6 +104,13 @@ export const incremental = <R extends AnyRecord>(
   path: string,
   options: IncrementalOptions<R>,
 ): DeclaredStream => ({ kind: 'incremental', record: ofService(record), path, options });
+
+/** Only new records show up in it. An edit shows when a sweep reads all of it. */
+export const created = <R extends AnyRecord>(
+  record: R,
+  path: string,
+  options: IncrementalOptions<R>,
+): DeclaredStream => ({ kind: 'created', record: ofService(record), path, options });
 
 export const feed = <R extends AnyRecord>(record: R, path: string, options: FeedOptions<R>): DeclaredStream => ({
   kind: 'feed',
@@ -238,13 +246,13 @@ function listOf(shared: Shared, stream: DeclaredStream): ListStream<Row> {
 }
 
 const timeFieldOf = (stream: DeclaredStream): string | undefined => {
-  if (stream.kind === 'incremental') return stream.options.cursor;
-  return stream.kind === 'feed' ? stream.options.deletes?.at : stream.options.updatedAt;
+  if (stream.kind === 'feed') return stream.options.deletes?.at;
+  return stream.kind === 'full refresh' ? stream.options.updatedAt : stream.options.cursor;
 };
 
-const readerOf = (stream: DeclaredStream, pages: Paginator) => {
-  if (stream.kind === 'feed') return readFeed;
-  return stream.kind === 'incremental' ? changedReader(pages) : wholeReader(pages);
+const readerOf = ({ kind }: DeclaredStream, pages: Paginator) => {
+  if (kind === 'feed') return readFeed;
+  return kind === 'full refresh' ? wholeReader(pages) : timedReader(pages, kind === 'created');
 };
 
 const deletionsOf = (stream: DeclaredStream): NonNullable<ListStream<Row>['deletions']> => {
@@ -276,7 +284,7 @@ function requestOf(shared: Shared, stream: DeclaredStream, ask: Ask, record: Req
       ? feedRequest(stream, pages, within, ask)
       : pageRequest(pages, within, ask, stream.kind === 'full refresh');
   const since =
-    stream.kind === 'incremental' && ask.since !== undefined
+    'startParam' in stream.options && ask.since !== undefined
       ? { [stream.options.startParam]: new Date(ask.since).toISOString() }
       : {};
   return {

@@ -68,3 +68,23 @@ test('a column that is no longer declared is emptied, and not shown; one of anot
   expect(await s.rows('select distinct mail, born from shop.buyers')).toEqual([{ mail: null, born: null }]);
   expect((await s.rows(`select pg_get_viewdef('safe.shop_buyers'::regclass) as sql`))[0].sql).not.toContain('t.mail');
 });
+
+test('of a stream that is declared no more nothing is told; its rows stay, with their rights', async () => {
+  await using s = await opened();
+  await s.rows(`insert into sync.coverage (account_id, source, stream, list, covered)
+    values ('default', 'shop', 'buyers', 'default', '{[2026-01-01,2026-01-02)}')`);
+  const told = () => s.rows(`select stream from sync.status where source = 'shop'`);
+  expect(await told()).toEqual([{ stream: 'buyers' }]);
+  const sellers = fullRefresh(record('sellers', 'Sellers.', { id: id() }), '/sellers');
+  await s.migrate(
+    defineService({
+      ...{ name: 'shop', label: 'the shop', says: 'The shop.', limits: [], paginator: { type: 'single_page' } },
+      streams: [sellers],
+    }),
+  );
+  expect(await told()).toEqual([]);
+  const [kept] = await s.rows(
+    `select count(*) as rows, (select personal from sync.streams where stream_key = 'shop.buyers') as personal from shop.buyers`,
+  );
+  expect(kept).toEqual({ rows: 2, personal: true });
+});

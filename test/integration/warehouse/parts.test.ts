@@ -21,7 +21,6 @@ import { readByCursor } from '../../../src/engine/reading/by-cursor.ts';
 import { openRun, readProgress } from '../../../src/engine/runs/runs.ts';
 import { openVerification, readFindings } from '../../../src/engine/verify/verifications.ts';
 import { verifyList } from '../../../src/engine/verify/verify-list.ts';
-import { mirroredOf, withoutSources } from '../../../src/lake/state.ts';
 import { identify, type ListStream, type Row, type Stream } from '../../../src/sources/source.ts';
 import { scripted, second } from '../../support/scripted.ts';
 
@@ -172,14 +171,6 @@ test.each([
     expect(await s.live()).toEqual(both);
   },
 );
-
-test('a source whose tables the lake lacks is named once it is mirrored', async () => {
-  await using s = await shop(invoicesOf());
-  expect(withoutSources(await mirroredOf(s.pool, ['shop', 'nowhere']))).toBe(
-    ', without shop, of which it has no tables',
-  );
-  expect(withoutSources(await mirroredOf(s.pool, ['nowhere']))).toBe('');
-});
 
 test('verify finds live parts of records that are deleted or missing here, and repairs them', async () => {
   await using s = await shop(invoicesOf());

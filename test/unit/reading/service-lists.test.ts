@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { readFeed } from '../../../src/engine/reading/by-feed.ts';
 import type { Ask, Page, Proof, Reader, Walk } from '../../../src/engine/reading/reading.ts';
-import { changedReader, type Paginator, pageRequest, wholeReader } from '../../../src/sources/service/paginator.ts';
+import { type Paginator, pageRequest, timedReader, wholeReader } from '../../../src/sources/service/paginator.ts';
 import '../../support/properties.ts';
 
 type Paged = Exclude<Paginator, { type: 'single_page' }>;
@@ -53,7 +53,13 @@ function drive(
   move: (world: World) => void,
   isWhole = false,
 ) {
-  const options = { lookbackMs: 0, perPage: pages.limit, depth: Number.POSITIVE_INFINITY, firstLoad: from === 0 };
+  const options = {
+    lookbackMs: 0,
+    perPage: pages.limit,
+    depth: Number.POSITIVE_INFINITY,
+    mayTear: true,
+    firstLoad: from === 0,
+  };
   const reading = read(from, { ...options, ends: { ...ends, doubt: 'always', byOffset: pages.type === 'offset' } });
   const shown = new Map<string, number>();
   const proofs: Proof[] = [];
@@ -79,7 +85,7 @@ function drive(
   return { shown, proofs, size: sizes.at(-1) };
 }
 
-const change = fc.record({ kind: fc.constantFrom('update', 'create', 'nothing'), pick: fc.nat(40) });
+const change = fc.record({ kind: fc.constantFrom('update', 'create', 'delete', 'nothing'), pick: fc.nat(40) });
 const worlds = fc.record({
   pages: fc.constantFrom(...paginators),
   cap: fc.integer({ min: 2, max: 7 }),
@@ -100,27 +106,33 @@ function worldOf({ cap, inclusive, layout }: { cap: number; inclusive: boolean; 
   return { records, now: time + 60_000, cap, inclusive };
 }
 
-function mover(changes: readonly { kind: string; pick: number }[]): (world: World) => void {
+function mover(changes: readonly { kind: string; pick: number }[], byCreation: boolean): (world: World) => void {
   const left = [...changes];
   return world => {
     const { kind, pick } = left.shift() ?? { kind: 'nothing', pick: 0 };
     const now = Math.floor(world.now / 1000) * 1000;
-    if (kind === 'create') world.records.set(String(world.records.size), now);
-    if (kind === 'update' && world.records.size > 0) world.records.set(String(pick % world.records.size), now);
+    const ids = [...world.records.keys()];
+    const picked = ids[pick % ids.length];
+    if (kind === 'create') world.records.set(String(1 + Number(ids.at(-1) ?? -1)), now);
+    if (kind === 'delete' && picked !== undefined) world.records.delete(picked);
+    if (kind === 'update' && picked !== undefined && !byCreation) world.records.set(picked, now);
   };
 }
 
-test('a list of changes: after two readings the mirror has all that was claimed', () => {
+test.each([
+  ['changes', false],
+  ['creations', true],
+])('a list of %s: after two readings the mirror has all that was claimed', (_, byCreation) => {
   fc.assert(
     fc.property(worlds, ({ pages, changes, ...layout }) => {
       const world = worldOf(layout);
       const mirror = new Map<string, number>();
       let covered = 0;
       let ends: { size?: number } = {};
-      const moves = mover(changes);
+      const moves = mover(changes, byCreation);
       for (const move of [moves, moves, () => {}]) {
         for (;;) {
-          const { shown, proofs, size } = drive({ world, pages, ends }, changedReader(pages), covered, move);
+          const { shown, proofs, size } = drive({ world, pages, ends }, timedReader(pages, byCreation), covered, move);
           for (const [id, time] of shown) mirror.set(id, Math.max(time, mirror.get(id) ?? 0));
           // What was learned of the pages begins the reading anew, as the loop of lists does.
           if (size === undefined || size === ends.size) {
@@ -187,7 +199,7 @@ test('a page whose last record was loaded after the page was cut skips nothing',
   const begun = 1_000_000_000;
   const rows = (...times: number[]) => times.map(time => ({ id: String(time), time: begun + time * 1000 }));
   const asOf = begun + 600_000;
-  const reading = changedReader({ type: 'offset', offsetParam: 'offset', limit: 3 })(begun, {
+  const reading = timedReader({ type: 'offset', offsetParam: 'offset', limit: 3 }, false)(begun, {
     ...{ lookbackMs: 10_000, perPage: 3, depth: Number.POSITIVE_INFINITY, mayTear: true },
   });
   reading.next();
@@ -200,7 +212,7 @@ test('a repeated cursor leaves a gap behind the range that is old enough, even i
   const begun = 1_000_000_000;
   const asOf = begun + 600_000;
   const stuck = (rows: { id: string; time: number }[]) => {
-    const reading = changedReader({ type: 'cursor', cursorParam: 'c', cursorPath: 'n', limit: 3 })(begun, {
+    const reading = timedReader({ type: 'cursor', cursorParam: 'c', cursorPath: 'n', limit: 3 }, false)(begun, {
       ...{ lookbackMs: 10_000, perPage: 3, depth: Number.POSITIVE_INFINITY },
     });
     const page = { arrived: 2, rows, asOf, trueBy: asOf + 1000, next: 'again' };
