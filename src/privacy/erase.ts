@@ -5,10 +5,10 @@
 
 import { add } from '../engine/commit/page.ts';
 import type { Client } from '../engine/database/pool.ts';
+import type { StreamKey } from '../engine/database/stream-key.ts';
 import { command } from '../engine/runs/pauses.ts';
 import { UsageError } from '../errors.ts';
 import { formsIn } from './contact-normalisation.ts';
-
 import { changesNaming, cutOlderWords, emptyDrift, emptyTraces } from './personal-data-scan.ts';
 import { type Clues, noClues, type People, type Personal, type Who } from './redact.ts';
 
@@ -20,7 +20,7 @@ export interface Removed {
 }
 
 /** All streams, with their rules. */
-export type Streams = readonly { readonly personal?: Personal }[];
+export type Streams = readonly { readonly key: StreamKey; readonly personal?: Personal }[];
 
 /** The people of the first source that knows people by id. Every version of Shelfdesk has such a source. */
 const peopleIn = (streams: Streams): People => streams.flatMap(({ personal }) => personal?.people ?? [])[0]!;
@@ -62,6 +62,7 @@ export async function eraseNamed(
   if ('contact' in whom) await requireMeaning(client, whom.contact);
   else await requireKnown(client, account, people, whom.customer);
   await alone(client, account);
+  await requireRules(client, account, streams);
   const asked = 'contact' in whom ? [] : [whom.customer];
   const contacts = 'contact' in whom ? [whom.contact] : await people.contactsOf(client, account, asked);
   const { customers, rows } = await eraseThem(
@@ -106,6 +107,23 @@ async function requireKnown(client: Client, account: string, people: People, cus
     `account '${account}' mirrors nothing of ${people.label}, and an erasure names a person by an id there`,
     `Name the person by an address: ${command(account, 'erase --contact <address>')}. Or set ${people.requires}, run ${command(account, 'sync')}, and erase then: the rows of all sources with an address of that person are cleared too.`,
   );
+}
+
+/** Nothing says what of the rows of an unknown stream is of whom. A source of one's own may be declared elsewhere, or no more. */
+async function requireRules(client: Client, account: string, streams: Streams): Promise<void> {
+  const { rows: unknown } = await client.query<{ key: string }>(
+    `select stream_key as key from sync.streams
+     where personal and stream_key <> all ($1) and to_regclass(stream_key) is not null order by place`,
+    [streams.map(({ key }) => key)],
+  );
+  for (const { key } of unknown) {
+    const { rowCount } = await client.query(`select from ${key} where account_id = $1 limit 1`, [account]);
+    if (rowCount === 0) continue;
+    throw new UsageError(
+      `${key} has rows, and no source that is known here declares them: they might keep data of the person`,
+      'Erase where SHELFDESK_SOURCES names the folder of that source. If it is declared no more, delete its rows first.',
+    );
+  }
 }
 
 /**

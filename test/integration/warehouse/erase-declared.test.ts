@@ -205,6 +205,24 @@ test('a contact value erases without a help desk, and keeps its rows erased; a v
   await expect(erase('noreply@shop.example')).rejects.toMatchObject({ message: 'the contact value identifies nobody' });
 });
 
+test('an erasure is refused where a source with rows of people is not known, and nothing is erased', async () => {
+  await using s = await mirror();
+  const erase = (of: typeof all) =>
+    eraseCustomer(s.pool, { account, customer: 'c1', who: 'test', streams: of }, at(500));
+  // Without rows there is nothing to miss.
+  expect((await wouldErase(s.pool, account, { customer: 'c1' }, at(500), streams)).customers).toEqual(['c1']);
+  await s.put(ada(), bo());
+  const before = await s.secrets();
+  await expect(erase([...streams])).rejects.toMatchObject({
+    message: expect.stringMatching(/^crm.contacts has rows, and no source that is known here declares them/),
+    remedy: expect.stringContaining('SHELFDESK_SOURCES'),
+  });
+  expect(await s.secrets()).toEqual(before);
+  expect(await s.rows('select from sync.erased')).toEqual([]);
+  await erase(all);
+  expect(await s.secrets()).toEqual([]);
+});
+
 test('an account without a help desk is told what an erasure needs', async () => {
   await using s = await mirror();
   await s.rows(`insert into sync.accounts (account_id) values ('crm only')`);
