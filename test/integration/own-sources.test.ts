@@ -1,7 +1,7 @@
 /** Sources in a folder of one's own: what is wrong with them is said before any command runs, with its place. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { shelfdesk } from '../support/cli.ts';
 
@@ -25,7 +25,10 @@ let homes = 0;
 /** A command in a folder with these sources. */
 async function run(files: Readonly<Record<string, string>>, args: readonly string[] = ['status']) {
   const home = mkdtempSync(join(folder, `${homes++}-`));
-  for (const [name, text] of Object.entries(files)) writeFileSync(join(home, name), text);
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(home, name)), { recursive: true });
+    writeFileSync(join(home, name), text);
+  }
   const { code, stdout, stderr } = await shelfdesk(args, { SHELFDESK_SOURCES: home }).finished;
   return { code, stdout, stderr: stderr.replaceAll(home, 'HOME') };
 }
@@ -40,6 +43,19 @@ test('a source in TypeScript or JavaScript is one, without a package beside it; 
   expect(found.stderr).toContain('shop.orders');
   expect(found.stderr).toContain('bazaar.orders');
   expect(found.stderr).not.toMatch(/warning/i);
+});
+
+test('a package within the folder is read as what it is', async () => {
+  const { code, stderr } = await run(
+    {
+      'shop.ts': `import title from 'title';\n${shop('shop', 'text(title).plain()')}`,
+      'node_modules/title/package.json': '{"name": "title", "version": "1.0.0"}',
+      'node_modules/title/index.js': `module.exports = require('./words.cjs');`,
+      'node_modules/title/words.cjs': `module.exports = 'Title.';`,
+    },
+    ['sync', 'orders'],
+  );
+  expect([code, stderr]).toEqual([2, expect.stringContaining('SHOP_BASE_URL')]);
 });
 
 test.each([

@@ -18,6 +18,8 @@ interface Found {
 
 /** A file whose name has a further dot is none of these: a test, or types. */
 const named = /^[^.]+\.(?:ts|mts|js|mjs)$/;
+/** A path within the folder. A package that a source imports says itself what its files are. */
+const isModule = (path: string) => /\.m?[jt]s$/.test(path) && !/(?:^|\/)node_modules\//.test(path);
 
 /** None without a folder. Throws UsageError if the folder, or a file in it, cannot be read or has no source. */
 export async function ownSources(): Promise<readonly Found[]> {
@@ -36,7 +38,7 @@ export async function ownSources(): Promise<readonly Found[]> {
     resolve: (name, context, next) => (name === 'shelfdesk/source' ? next(kit, context) : next(name, context)),
     // Where no package.json says so, Node would read each file twice to find that it is a module, and warn of it.
     load: (url, context, next) =>
-      url.startsWith(inside) && !url.endsWith('.json')
+      url.startsWith(inside) && isModule(url.slice(inside.length))
         ? next(url, { ...context, format: url.endsWith('ts') ? 'module-typescript' : 'module' })
         : next(url, context),
   });
