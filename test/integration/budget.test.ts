@@ -182,6 +182,21 @@ test('a 429 in one process stops all of them until the reset and a second, and i
 });
 
 test.each([
+  ['used more than was asked for', { used: 60 }],
+  ['tells of a lower limit', { limit: 20 }],
+])('another process hears at once of a reply that %s', async (_, headers) => {
+  await using db = await freshDatabase();
+  const { now, clock } = virtualTime();
+  // No time passes in which the reply would be booked alone.
+  const time = { now, clock: { ...clock, sleep: () => new Promise<void>(() => {}) }, longestWaitMs: 1000 };
+  await using a = another(db.url, time);
+  await using b = another(db.url, time);
+  await a.settle(await a.acquire(1, 'fresh'), answered);
+  await a.settle(await a.acquire(1, 'fresh'), { headers, refused: false });
+  await expect(b.acquire(50, 'fresh')).rejects.toBeInstanceOf(Spent);
+});
+
+test.each([
   ['is carried out', 'select from sync.budget for update'],
   ['is lost to another process', 'update sync.budget set version = version + 1'],
 ])('what is granted after this process has heard a 429 is given back: a slow statement %s', async (_, sql) => {

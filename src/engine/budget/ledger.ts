@@ -303,7 +303,10 @@ export function settle(
   };
   const after = { ...told, others: addOthers(told.others, lastReplyMs, others, rules.periodMs), ...clocks.clocks };
   const tellsOfClock = clocks.told.clock !== undefined && !clocks.told.clock.steady;
-  const isAwaited = reply.refused || tellsOfClock || othersOf(after) > 0 || !isAlone(state, at.earliestMs, rules);
+  // Until they hear of it, others would grant more than the source allows.
+  const leavesLess = cost > flight.cost || limitOf(after, rules) < limitOf(state, rules);
+  const isNews = reply.refused || tellsOfClock || leavesLess;
+  const isAwaited = isNews || othersOf(after) > 0 || !isAlone(state, at.earliestMs, rules);
   return { state: after, settled, isAwaited };
 }
 

@@ -375,7 +375,8 @@ export function hear(
   };
   // Where nobody else is known, and a reply has told so lately, nobody waits.
   const wasAlone = at.earliestMs - log.repliedMs < periodMs && log.others.length === 0;
-  const isAwaited = refused || after.others.length > 0 || clock?.told.steady === false || !wasAlone;
+  const isTighter = used > flight.cost || limitOf(after, rules) < limitOf(log, rules);
+  const isAwaited = refused || isTighter || after.others.length > 0 || clock?.told.steady === false || !wasAlone;
   return { log: after, told, isAwaited };
 }
 
