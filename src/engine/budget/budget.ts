@@ -368,9 +368,10 @@ export function makeBudget(deps: BudgetDeps): Budget {
   }
 
   async function book(): Promise<void> {
-    await exclusive(bookAll).catch(() => {});
+    // First, so that a reply that is heard meanwhile is waited for anew.
     waiting?.abort();
     waiting = undefined;
+    await exclusive(bookAll).catch(() => {});
   }
 
   async function thaw(): Promise<void> {

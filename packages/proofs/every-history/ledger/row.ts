@@ -215,6 +215,25 @@ const stories: Readonly<Record<string, (desk: Desk) => Promise<void>>> = {
     await one.book();
     assert.equal(one.sent.length, before);
   },
+  async 'a reply that is heard while another is booked is booked in time, too'(desk) {
+    const one = desk.process();
+    await spend(one);
+    const [a, b] = [await one.acquire(1, 'fresh'), await one.acquire(2, 'fresh')];
+    await one.settle(a, answered);
+    desk.clock.due = undefined;
+    await Promise.all([one.book(), one.settle(b, answered)]);
+    assert.deepEqual(
+      (await desk.row()).state.flights.map(({ id }) => id),
+      [b.id],
+    );
+    const due = desk.clock.due as (() => void) | undefined;
+    assert(due, 'nobody waits to book it');
+    desk.clock.ms += bookWithinMs;
+    const booked = new Promise<void>(resolve => (one.disturb.after = () => resolve()));
+    due();
+    await booked;
+    assert.deepEqual((await desk.row()).state.flights, []);
+  },
   async 'a reply is booked with the next grant, though another process was faster'(desk) {
     const [one, two] = [desk.process(), desk.process()];
     const first = await one.acquire(1, 'fresh');
