@@ -1,7 +1,9 @@
-/** Which ticket is asked for next: what was active recently, then what is open or held, then the rest; and who is told so. */
+/** Which ticket is asked for next: what was active recently, then what is open or held, then the rest; and who is told so. And which volume. */
 import { expect, test } from 'vitest';
+import { Listed } from '../../../src/engine/details/listed.ts';
 import { Pending } from '../../../src/engine/details/pending.ts';
 import { farFuture } from '../../../src/engine/reading/reading.ts';
+import { volumes } from '../../../src/sources/books/volumes/volumes.ts';
 import { messages } from '../../../src/sources/helpdesk/messages/messages.ts';
 import { at, iso, type Scripted, scripted, second, ticket } from '../../support/scripted.ts';
 
@@ -88,4 +90,30 @@ test('a ticket that failed is passed over until its next try, unless a clock far
   expect(await isSeen()).toEqual([true, true, true]);
   await failed(10, 70);
   expect(await isSeen()).toEqual([false, false, false]);
+});
+
+test('of the volumes that wait, those on the most recently changed shelf come first, by their place; then the longest unread', async () => {
+  await using s = await scripted();
+  await s.rows(`
+    insert into sync.accounts (account_id, since) values ('default', '2020-01-01') on conflict do nothing;
+    insert into sync.coverage (account_id, source, stream, list) values ('default', 'books', 'shelves', 'me');
+    insert into books.shelves (account_id, owner_id, id, volumes_last_updated_at, _first_seen_at, _synced_at, _observed_at, _payload)
+      select 'default', owner, id, changed::timestamptz, '2026-01-01', '2026-01-01', '2026-01-01', '{}'
+      from (values ('me', 'old', '2026-01-01'), ('me', 'new', '2026-01-02'), ('gone', 'newest', '2026-01-03')) s (owner, id, changed);
+    insert into books.volumes (account_id, id, _waits_since, _checked_at, _first_seen_at, _synced_at, _observed_at, _payload)
+      select 'default', id, waits::timestamptz, checked::timestamptz, '2026-01-01', '2026-01-01', '2026-01-01', '{}'
+      from (values ('a', '2026-01-05', null), ('b', '2026-01-05', null), ('c', '2026-01-05', null), ('of another', '2026-01-05', null),
+        ('read', null, '2026-01-04'), ('long read', null, '2026-01-03'), ('just read', null, '2026-01-09')) v (id, waits, checked);
+    insert into books.shelf_volumes (account_id, owner_id, shelf_id, volume_id, position, _first_seen_at, _synced_at, _observed_at, _payload)
+      select 'default', owner, shelf, volume, position, '2026-01-01', '2026-01-01', '2026-01-01', '{}'
+      from (values ('me', 'old', 'a', 0), ('me', 'new', 'b', 2), ('me', 'new', 'c', 1), ('me', 'old', 'b', 1), ('gone', 'newest', 'of another', 0),
+        ('me', 'old', 'read', 2), ('me', 'old', 'long read', 3), ('me', 'old', 'just read', 4)) m (owner, shelf, volume, position)`);
+  const listed = new Listed(s.pool, 'default', volumes);
+  const which = { beforeMs: Date.parse('2026-01-08'), startedMs: Date.parse('2026-01-10') };
+  const next = async (limit: number, except: string[] = []) =>
+    (await listed.next({ ...which, except }, limit)).map(({ id }) => id);
+  const order = ['c', 'b', 'a', 'long read', 'read'];
+  expect(await next(9)).toEqual(order);
+  expect(await next(2, ['c'])).toEqual(['b', 'a']);
+  expect(await listed.count()).toBe(3);
 });

@@ -70,7 +70,7 @@ const isCover = ({ text }: Statement) => text.startsWith('update sync.coverage s
 
 /** Replies are told with other times. */
 function telling(send: Send, told: (reply: Reply<unknown>, send: Send) => Partial<Reply<unknown>>): Send {
-  const { sourceNow, dateBehindMs, latencyMs, takeCredits } = send;
+  const { sourceNow, dateBehindMs, latencyMs, book, takeCredits } = send;
   const sending: Parameters<typeof Object.assign>[0] = async (...args: Parameters<Send>) => {
     const reply = await send(...args);
     return { ...reply, ...told(reply, send) };
@@ -79,6 +79,7 @@ function telling(send: Send, told: (reply: Reply<unknown>, send: Send) => Partia
     sourceNow,
     dateBehindMs,
     latencyMs,
+    book,
     takeCredits,
     apart: () => telling(send.apart(), told),
   }) as Send;
@@ -139,7 +140,7 @@ export const defects: Readonly<Record<string, Planted>> = {
   'coverage ahead of its rows': {
     defect: { sticks: isCover },
     by: lost,
-    recorded: { seed: 6, sharpened: plan => ({ ...small(plan), tickets: 30, troubles: 60 }) },
+    recorded: { seed: 44 },
   },
   'a lease without a fence': {
     defect: rewriting(
