@@ -100,7 +100,8 @@ interface Unbooked {
   readonly betweenMs: number | undefined;
   readonly at: Moment;
   readonly heardMs: number;
-  settled: Settled;
+  /** Undefined until the row is read, if it was not known when the reply was heard. */
+  settled?: Settled;
 }
 
 const clockMs = 'extract(epoch from clock_timestamp())::float8 * 1000';
@@ -206,7 +207,7 @@ export function makeBudget(deps: BudgetDeps): Budget {
     const text = JSON.stringify(state);
     const next = versionOf(text);
     const values: (string | number | null)[] = [...key, text, version, ...between, next];
-    const isPromise = granted || unbooked.some(one => one.settled.refused);
+    const isPromise = granted || unbooked.some(one => one.reply.refused);
     const books = unbooked.length > 0;
     const name = books
       ? isPromise
@@ -334,13 +335,20 @@ export function makeBudget(deps: BudgetDeps): Budget {
   }
 
   async function hear(id: string, reply: Reply, betweenMs: number | undefined) {
-    const row: Row = last ?? (await read());
     const at = time.now();
-    const { state, settled, isAwaited } = ledger.settle(row.state, at, id, reply, rules);
-    last = { ...row, state };
-    if (settled === null) return { settled, frozenUntilMs: state.frozenUntilMs };
-    const one: Unbooked = { id, reply, betweenMs, at, heardMs: clock.monotonic(), settled };
-    unbooked.push(one);
+    const one: Unbooked = { id, reply, betweenMs, at, heardMs: clock.monotonic() };
+    let isAwaited = true;
+    if (last === undefined) {
+      // First, because the database may be away.
+      unbooked.push(one);
+      last = await read();
+    } else {
+      const done = ledger.settle(last.state, at, id, reply, rules);
+      last = { ...last, state: done.state };
+      if (done.settled) unbooked.push(Object.assign(one, { settled: done.settled }));
+      isAwaited = done.isAwaited;
+    }
+    if (one.settled === undefined) return { settled: null, frozenUntilMs: last.state.frozenUntilMs };
     if (!isAwaited) void bookInTime();
     else await bookAll();
     return { settled: one.settled, frozenUntilMs: last.state.frozenUntilMs };
@@ -404,7 +412,7 @@ const back = ({ earliestMs, latestMs }: Moment, ms: number): Moment => ({
 });
 
 function voidFrom(booked: readonly Unbooked[]): number | null {
-  const times = booked.flatMap(({ settled }) => settled.clock?.voidFromMs ?? []);
+  const times = booked.flatMap(({ settled }) => settled?.clock?.voidFromMs ?? []);
   return times.length > 0 ? Math.min(...times) : null;
 }
 

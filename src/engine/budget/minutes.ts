@@ -16,9 +16,10 @@ export const countSql = (changed: string, minutes: string): string => `
     ${sums.map(name => `${name} = m.${name} + excluded.${name}`).join(', ')}`;
 
 /** `betweenMs`: how long after the reply before the request was sent, if it followed it. */
-export function minutesOf(booked: readonly { settled: Settled; betweenMs: number | undefined }[]): Minute[] {
+export function minutesOf(booked: readonly { settled?: Settled; betweenMs: number | undefined }[]): Minute[] {
   const minutes = new Map<number, Minute>();
   for (const { settled, betweenMs } of booked) {
+    if (settled === undefined) continue;
     const { atMs, lane, cost, limit, others, waitedMs, tookMs, refused } = settled;
     const at_ms = atMs - (atMs % 60_000);
     const minute = minutes.get(at_ms) ?? ({ at_ms, ...Object.fromEntries(columns.map(name => [name, 0])) } as Minute);

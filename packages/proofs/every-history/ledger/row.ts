@@ -281,6 +281,22 @@ const stories: Readonly<Record<string, (desk: Desk) => Promise<void>>> = {
     await one.acquire(1, 'fresh');
     assert.deepEqual(desk.clock.slept, [3001]);
   },
+  async 'a refusal stops its process, though the row is not known when it is heard'(desk) {
+    const one = desk.process({ limits: { ...limits, credits: 100 } });
+    await spend(one);
+    const a = await one.acquire(1, 'fresh');
+    one.disturb.before = () => {
+      throw new Error('away');
+    };
+    assert.equal((await rejection(one.acquire(1, 'fresh'))).message, 'away');
+    const refused: Reply = { headers: {}, refused: true, freezeMs: 3000 };
+    assert.equal((await rejection(one.settle(a, refused))).message, 'away');
+    one.disturb.before = () => {};
+    await one.acquire(1, 'fresh');
+    assert.deepEqual(desk.clock.slept, [3001]);
+    const [{ refused: noted, requests }] = await desk.minutes();
+    assert.deepEqual([noted, requests], [1, 2]);
+  },
   async 'requests fly together'(desk) {
     const one = desk.process({ limits: { ...limits, credits: 100 } });
     await one.settle(await one.acquire(1, 'fresh'), answered);
