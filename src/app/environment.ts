@@ -12,18 +12,15 @@ export const machine = (): Environment => process.env;
 
 /** The folder that SHELFDESK_SOURCES names, and the place where it is set. */
 export function folderOfSources(): { readonly folder: string; readonly place: string } | undefined {
-  const place = join(process.cwd(), '.env');
   const set = process.env.SHELFDESK_SOURCES;
-  const named = set || written(place);
-  return named ? { folder: resolve(named), place: set ? 'the environment' : place } : undefined;
-}
-
-/** Who reads the settings says what is wrong with the file. */
-function written(place: string): string | undefined {
+  if (set) return { folder: resolve(set), place: 'the environment' };
   try {
-    return readEnvFile(place, () => false).SHELFDESK_SOURCES;
+    const place = join(process.cwd(), '.env');
+    const { SHELFDESK_SOURCES: named } = readEnvFile(place, () => false);
+    return named ? { folder: resolve(named), place } : undefined;
   } catch (error) {
-    if (error instanceof UsageError) return undefined;
+    // Who reads the settings says what is wrong with the file, or with the folder.
+    if (error instanceof UsageError || (error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;
   }
 }

@@ -92,13 +92,20 @@ export async function inProcess(
   const begun = Date.UTC(2026, 2, 1, 12);
   let nowMs = begun;
   const services = openServices({ credits: 1e9, requestsPerSecond: 1e9, ...options, now: () => nowMs });
+  /** Resolves when nobody has asked the database for a while. A transaction that waits for the clock itself ends it as well. */
+  const stored = async () => {
+    for (let tries = 0, quiet = 0; tries < 500 && quiet < 3; tries++) {
+      await delay(2);
+      quiet = pool.idleCount === pool.totalCount && pool.waitingCount === 0 ? quiet + 1 : 0;
+    }
+  };
   const clock: Clock = {
     now: () => nowMs,
     monotonic: () => nowMs - begun,
     sleep: async (ms, signal) => {
       signal?.throwIfAborted();
-      // Whoever looks again every few seconds must not make minutes of the moment in which others store a page.
-      if (ms >= 1000) await delay(5);
+      // Whoever looks again every few seconds must not make minutes of the moment in which others store a page, on any machine.
+      if (ms >= 1000) await stored();
       signal?.throwIfAborted();
       nowMs += Math.ceil(ms);
     },

@@ -49,7 +49,7 @@ test('a value of the declared type is read, outermost and in an object, and no o
   expect(await read(`{"name":"x",${good},"in":{${good}}}`)).toEqual({
     ...{ name: 'x', ...values, ...Object.fromEntries(inside) },
   });
-  for (const odd of ['"x"', '{"a":1}', '"2026-02-30T10:00:00Z"', '1e400', 'null', '[]'])
+  for (const odd of ['"x"', '{"a":1}', '"2026-02-30T10:00:00Z"', '1e1001', 'null', '[]'])
     expect(
       await read(
         `{${Object.keys(values).map(name => `"${name}":${odd === '[]' && name === 'words' ? '1' : odd}`)},"in":${odd}}`,
