@@ -126,6 +126,7 @@ test.each([
   [{ updatedAt: plain, updated_at: plain }, 'would have one column, updated_at'],
   [{ "it's": plain }, 'has a quotation mark'],
   [{ '1st': plain }, 'the column 1st, which is no name of SQL'],
+  [{ note: text('Note.').plain({ column: 'record' }) }, 'the column record, which is no name of SQL'],
   [
     { lines: children(record('lines', 'Lines.', { id: id(), order_id: plain })) },
     'order_id, which the mirror has itself',

@@ -339,7 +339,7 @@ function refuseFields(record: AnyRecord, parent: string, refuse: Refuse): void {
     const of = `the field ${field} of ${record.name}`;
     if (/['"\\]/.test(field)) throw refuse(`${of} has a quotation mark`, 'Leave it out: it stays in _payload.');
     const isOurs = ['account_id', parent].includes(column) || column.startsWith('_');
-    if (!isId && (isOurs || !/^[a-z][a-z0-9_]*$/.test(column) || column.length > longestName))
+    if (!isId && (isOurs || !isName(column)))
       throw refuse(
         `${of} would have the column ${column}, which ${isOurs ? 'the mirror has itself' : 'is no name of SQL'}`,
         `Give it another column, as in { column: '${record.name}_${column.replace(/\W|^_+/g, '')}' }, or leave it out.`,
