@@ -197,16 +197,26 @@ describe('metrics', () => {
     );
     const before = samplesOf(await metrics.text());
     expect(before.get('shelfdesk_info{version="1.2.3"}')).toBe(1);
-    expect(before.get('shelfdesk_stream_target_seconds{account="acme",stream="tickets"}')).toBe(300);
-    expect(before.get('shelfdesk_stream_behind_seconds{account="bolt",stream="tickets"}')).toBeGreaterThanOrEqual(120);
-    expect(before.get('shelfdesk_stream_state{account="bolt",stream="tickets",state="never_synced"}')).toBe(1);
+    expect(before.get('shelfdesk_stream_target_seconds{account="acme",source="helpdesk",stream="tickets"}')).toBe(300);
+    expect(
+      before.get('shelfdesk_stream_behind_seconds{account="bolt",source="helpdesk",stream="tickets"}'),
+    ).toBeGreaterThanOrEqual(120);
+    expect(
+      before.get('shelfdesk_stream_state{account="bolt",source="helpdesk",stream="tickets",state="never_synced"}'),
+    ).toBe(1);
     expect(before.get('shelfdesk_workers{account="acme"}')).toBe(0);
-    const through = before.get('shelfdesk_stream_complete_through_timestamp_seconds{account="acme",stream="tickets"}')!;
+    const through = before.get(
+      'shelfdesk_stream_complete_through_timestamp_seconds{account="acme",source="helpdesk",stream="tickets"}',
+    )!;
     expect(Math.abs(through - Date.now() / 1000)).toBeLessThan(600);
     expect(before.get('shelfdesk_credit_limit{account="acme",source="helpdesk"}')).toBe(100);
     expect(before.get('shelfdesk_credits_used_by_others{account="acme",source="helpdesk"}')).toBe(7);
-    expect(before.get('shelfdesk_change_latency_p50_seconds{account="acme",stream="tickets"}')).toBe(10);
-    expect(before.get('shelfdesk_change_latency_p95_seconds{account="acme",stream="tickets"}')).toBe(40);
+    expect(before.get('shelfdesk_change_latency_p50_seconds{account="acme",source="helpdesk",stream="tickets"}')).toBe(
+      10,
+    );
+    expect(before.get('shelfdesk_change_latency_p95_seconds{account="acme",source="helpdesk",stream="tickets"}')).toBe(
+      40,
+    );
     expect(before.get('shelfdesk_last_run_duration_seconds{account="acme",kind="fresh"}')).toBe(5);
     expect(before.get('bullmq_job_count{state="waiting", account="acme"}')).toBe(1);
     // Its minute is not over, and what has not ended is not counted.
@@ -219,9 +229,13 @@ describe('metrics', () => {
     expect(after.get('shelfdesk_requests_refused_total{account="acme",source="helpdesk"}')).toBe(2);
     expect(after.get('shelfdesk_credit_wait_seconds_total{account="acme",source="helpdesk"}')).toBe(1.5);
     expect(after.get('shelfdesk_runs_total{account="acme",kind="fresh",state="completed"}')).toBe(1);
-    expect(after.get('shelfdesk_records_total{account="acme",stream="tickets",outcome="updated"}')).toBe(4);
-    expect(after.get('shelfdesk_changes_total{account="acme",stream="tickets"}')).toBe(4);
-    expect(after.get('shelfdesk_change_latency_seconds_total{account="acme",stream="tickets"}')).toBe(70);
+    expect(
+      after.get('shelfdesk_records_total{account="acme",source="helpdesk",stream="tickets",outcome="updated"}'),
+    ).toBe(4);
+    expect(after.get('shelfdesk_changes_total{account="acme",source="helpdesk",stream="tickets"}')).toBe(4);
+    expect(after.get('shelfdesk_change_latency_seconds_total{account="acme",source="helpdesk",stream="tickets"}')).toBe(
+      70,
+    );
 
     nowMs += 60_000;
     const [one, two] = await Promise.all([metrics.text(), metrics.text()]);
@@ -243,7 +257,7 @@ describe('metrics', () => {
       [{ queues: silent, findQueues: async () => {}, clock: patientOnce() }, 1],
     ] as const) {
       const text = samplesOf(await textOf(more));
-      expect(text.get('shelfdesk_stream_target_seconds{account="acme",stream="tickets"}')).toBe(300);
+      expect(text.get('shelfdesk_stream_target_seconds{account="acme",source="helpdesk",stream="tickets"}')).toBe(300);
       expect(text.get('shelfdesk_queue_answers')).toBe(answers);
       expect([...text.keys()].join()).not.toContain('bullmq');
     }

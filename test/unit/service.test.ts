@@ -74,6 +74,14 @@ test('columns have names of SQL, and a field that SQL reserves has an underscore
 const part = record('parts', 'Parts.', { id: id() });
 test.each([
   [{ limits: [perSecond(1), perSecond(2)] }, 'two limits of the same time'],
+  [{ limits: undefined as never }, 'no limits, or one that allows nothing'],
+  [{ limits: [perSecond(0)] }, 'no limits, or one that allows nothing'],
+  [{ streams: [] }, 'it has no streams'],
+  [{ paginator: { type: 'offset', limit: 50 } as never }, 'the paginator offset has no offsetParam'],
+  [
+    { streams: [fullRefresh(record('orders', 'Orders.', { at: time('Time.') } as never), '/orders')] },
+    'orders has no id',
+  ],
   [{ streams: [fullRefresh(record('Orders', 'Orders.', { id: id() }), '/orders')] }, 'Orders is no name of SQL'],
   [{ streams: [fullRefresh(part, '/a'), fullRefresh(part, '/b')] }, 'two records have the name parts'],
   [
@@ -125,6 +133,7 @@ test.each([
   [{ _payload: plain }, 'the column _payload, which the mirror has itself'],
   [{ updatedAt: plain, updated_at: plain }, 'would have one column, updated_at'],
   [{ "it's": plain }, 'has a quotation mark'],
+  [{ note: text('Note.').personal('contacts' as never) }, 'does not say what it tells of people'],
   [{ '1st': plain }, 'the column 1st, which is no name of SQL'],
   [{ note: text('Note.').plain({ column: 'record' }) }, 'the column record, which is no name of SQL'],
   [

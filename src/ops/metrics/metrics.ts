@@ -40,9 +40,9 @@ const figures = [
 // @internal Tests hold them against the documents, the alerts and the dashboard.
 export const gauges: readonly Family[] = [
   {
-    labels: ['account', 'stream'],
+    labels: ['account', 'source', 'stream'],
     rows: async db => {
-      const found = await readStreams(db, null, 'account', 'stream', ...figures);
+      const found = await readStreams(db, null, 'account', 'source', 'stream', ...figures);
       return found.map(one => ({ ...one, differ: one.differ_at_most_percent && one.differ_at_most_percent / 100 }));
     },
     of: [
@@ -88,8 +88,9 @@ export const gauges: readonly Family[] = [
     ],
   },
   {
-    labels: ['account', 'stream', 'state'],
-    rows: async db => (await readStreams(db, null, 'account', 'stream', 'state')).map(one => ({ ...one, holds: 1 })),
+    labels: ['account', 'source', 'stream', 'state'],
+    rows: async db =>
+      (await readStreams(db, null, 'account', 'source', 'stream', 'state')).map(one => ({ ...one, holds: 1 })),
     of: [{ name: 'shelfdesk_stream_state', help: '1 for the state that the stream is in.', value: 'holds' }],
   },
   {
@@ -217,13 +218,13 @@ export const counters: readonly Family[] = [
     of: [{ name: 'shelfdesk_runs_total', help: 'Runs that have ended.', value: 'runs' }],
   },
   {
-    labels: ['account', 'stream', 'outcome'],
-    rows: `select s.account_id as account, s.stream, outcome, sum(records)::float8 as records
+    labels: ['account', 'source', 'stream', 'outcome'],
+    rows: `select s.account_id as account, s.source, s.stream, outcome, sum(records)::float8 as records
       from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id cross join lateral (
         values ('inserted', s.inserted), ('updated', s.updated), ('unchanged', s.unchanged), ('deleted', s.deleted),
           ('rejected', s.rejected), ('cleaned', s.cleaned)) o (outcome, records)
       where r.finished_at > $1 and r.finished_at <= $2
-      group by 1, 2, 3`,
+      group by 1, 2, 3, 4`,
     of: [
       {
         name: 'shelfdesk_records_total',
@@ -233,11 +234,11 @@ export const counters: readonly Family[] = [
     ],
   },
   {
-    labels: ['account', 'stream'],
-    rows: `select account_id as account, stream, sum(changes)::float8 as changes,
+    labels: ['account', 'source', 'stream'],
+    rows: `select account_id as account, source, stream, sum(changes)::float8 as changes,
         sum(changes * latency_seconds)::float8 as age
       from sync.change_latencies where minute + interval '1 minute' > $1 and minute + interval '1 minute' <= $2
-      group by 1, 2`,
+      group by 1, 2, 3`,
     of: [
       { name: 'shelfdesk_changes_total', help: 'Changes that came after the mirror began.', value: 'changes' },
       {

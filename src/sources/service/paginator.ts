@@ -50,6 +50,17 @@ export type Paginator = OffsetPages | NumberedPages | CursorPages | SinglePage;
 /** The largest page. A single page has no size. */
 export const limitOf = (pages: Paginator): number => (pages.type === 'single_page' ? 1_000_000 : pages.limit);
 
+const needed = {
+  offset: ['limit', 'offsetParam'],
+  page_number: ['limit', 'pageParam'],
+  cursor: ['limit', 'cursorParam', 'cursorPath'],
+  single_page: [],
+} as const;
+
+/** What a paginator of this type needs, and this one lacks: the compiler says so too, where it is asked. */
+export const missingIn = (pages: Paginator): string | undefined =>
+  needed[pages.type].find(name => !Object.hasOwn(pages, name));
+
 const noCursor = ({ cursorPath, limit }: CursorPages) =>
   new Fatal(
     `a full page of ${limit} records has no field ${cursorPath}`,

@@ -13,7 +13,7 @@ import { contactsOf } from '../record/personal.ts';
 import { type AnyRecord, columnNameOf, type Facts, fieldsThatAre } from '../record/record.ts';
 import { parentColumn } from '../record/tables.ts';
 import type { Connection, ListStream, Row, Source, Uses } from '../source.ts';
-import { limitOf, wholeReader } from './paginator.ts';
+import { limitOf, missingIn, wholeReader } from './paginator.ts';
 import {
   type DeclaredStream,
   type FeedOptions,
@@ -245,6 +245,10 @@ function refuseWrong(service: Service<string>): void {
   const { name, limits, paginator, streams } = service;
   const refuse = (what: string, remedy: string) => new Fatal(`source ${name}: ${what}`, remedy, exitCodes.usage);
   refuseUnknown(service, inService, 'a service', refuse);
+  if (!Array.isArray(limits) || limits.some(({ requests }) => !(requests > 0)))
+    throw refuse('it has no limits, or one that allows nothing', 'Name what the service allows: [perMinute(60)].');
+  if (!Array.isArray(streams) || streams.length === 0)
+    throw refuse('it has no streams', 'Declare its lists as streams.');
   if (taken.test(name)) throw refuse('a schema of this name is there already', 'Give the source another name.');
   if (new Set(limits.map(({ per }) => per)).size < limits.length)
     throw refuse('it has two limits of the same time', 'Declare the tighter one.');
@@ -253,6 +257,8 @@ function refuseWrong(service: Service<string>): void {
   for (const pages of [paginator, ...streams.flatMap(({ options }) => options.paginator ?? [])])
     if (wholeReader(pages) === undefined)
       throw refuse(`${pages.type} is no type of a paginator`, 'Take offset, page_number, cursor or single_page.');
+    else if (missingIn(pages) !== undefined)
+      throw refuse(`the paginator ${pages.type} has no ${missingIn(pages)}`, 'Name it as the service does.');
     else if (!(limitOf(pages) >= 2))
       throw refuse('the limit of a page is less than 2', 'Name the number of records of a page.');
   const records = streams.flatMap(stream => [
@@ -322,13 +328,21 @@ function refuseOptions({ kind, record, options }: DeclaredStream, refuse: Refuse
     throw refuse(`the path ${get} of ${record.name} has no :id`, 'Write :id where the id of the record stands.');
 }
 
+/** Of a text: what it says of people, in a word that means nothing. */
+const misspeltIn = (fields: Readonly<Record<string, Facts>>): string | undefined =>
+  Object.entries(fields).flatMap(([name, { tells, fields = {} }]) =>
+    tells !== undefined && !['name', 'contact', 'text'].includes(tells) ? name : (misspeltIn(fields) ?? []),
+  )[0];
+
 const unsaidIn = (fields: Readonly<Record<string, Facts>>): string | undefined =>
   Object.entries(fields).flatMap(([name, { is, fields = {} }]) =>
     is === undefined ? name : (unsaidIn(fields) ?? []),
   )[0];
 
 function refuseFields(record: AnyRecord, parent: string, refuse: Refuse): void {
-  const unsaid = unsaidIn(record.fields);
+  if (!Object.values(record.fields as Record<string, Facts>).some(({ isId }) => isId))
+    throw refuse(`${record.name} has no id`, 'Declare the field that names a record as id().');
+  const unsaid = unsaidIn(record.fields) ?? misspeltIn(record.fields);
   if (unsaid !== undefined)
     throw refuse(
       `the field ${unsaid} of ${record.name} does not say what it tells of people`,
