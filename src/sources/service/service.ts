@@ -328,21 +328,16 @@ function refuseOptions({ kind, record, options }: DeclaredStream, refuse: Refuse
     throw refuse(`the path ${get} of ${record.name} has no :id`, 'Write :id where the id of the record stands.');
 }
 
-/** Of a text: what it says of people, in a word that means nothing. */
-const misspeltIn = (fields: Readonly<Record<string, Facts>>): string | undefined =>
-  Object.entries(fields).flatMap(([name, { tells, fields = {} }]) =>
-    tells !== undefined && !['name', 'contact', 'text'].includes(tells) ? name : (misspeltIn(fields) ?? []),
-  )[0];
-
+/** A field that says nothing of people, or a word that means nothing. */
 const unsaidIn = (fields: Readonly<Record<string, Facts>>): string | undefined =>
-  Object.entries(fields).flatMap(([name, { is, fields = {} }]) =>
-    is === undefined ? name : (unsaidIn(fields) ?? []),
+  Object.entries(fields).flatMap(([name, { is, tells, fields = {} }]) =>
+    is === undefined || !['name', 'contact', 'text', undefined].includes(tells) ? name : (unsaidIn(fields) ?? []),
   )[0];
 
 function refuseFields(record: AnyRecord, parent: string, refuse: Refuse): void {
   if (!Object.values(record.fields as Record<string, Facts>).some(({ isId }) => isId))
     throw refuse(`${record.name} has no id`, 'Declare the field that names a record as id().');
-  const unsaid = unsaidIn(record.fields) ?? misspeltIn(record.fields);
+  const unsaid = unsaidIn(record.fields);
   if (unsaid !== undefined)
     throw refuse(
       `the field ${unsaid} of ${record.name} does not say what it tells of people`,
