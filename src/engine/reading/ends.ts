@@ -66,6 +66,9 @@ const mostLooks = 5;
 /** Least page size that is requested. */
 const leastSize = ({ perPage }: ReadingOptions) => Math.min(defaultPerPage, Math.ceil(perPage / 2));
 
+/** By offset a page of one record could not begin with the last one of the page before. */
+export const leastOffsets = 2;
+
 const keyOf = ({ since, order, updatedSince, only }: Asked) => JSON.stringify([since, order, updatedSince, only]);
 
 const noList = () => ({
@@ -272,10 +275,12 @@ class Pages {
     // By offset the page has room for what came behind it, unless its size is less than was asked for.
     const shown = new Set(again.rows.map(({ id }) => id));
     if (this.#byOffset && behind.rows.every(({ id }) => shown.has(id))) return;
+    const offsets = Math.max(leastOffsets, arrived);
+    if (this.#byOffset && offsets >= this.size) return;
     this.isLearned = true;
     if (this.#byOffset) {
       this.#isSmaller = true;
-      this.size = Math.max(1, arrived);
+      this.size = offsets;
     } else if (arrived < this.#largest || this.#isSmaller) this.#varies = true;
     else {
       this.#isSmaller = true;

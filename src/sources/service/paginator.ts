@@ -5,6 +5,7 @@
 import type { Request } from '../../engine/http/request.ts';
 import { readByCreation } from '../../engine/reading/by-creation.ts';
 import { readByCursor, readChangedByCursor } from '../../engine/reading/by-cursor.ts';
+import { leastOffsets } from '../../engine/reading/ends.ts';
 import { readMovingList } from '../../engine/reading/moving-list.ts';
 import type { Ask, Reader } from '../../engine/reading/reading.ts';
 import { readWhole } from '../../engine/reading/whole-list.ts';
@@ -93,9 +94,6 @@ export function timedReader({ type }: Paginator, byCreation: boolean): Reader {
   if (type === 'cursor' || type === 'single_page') return readChangedByCursor;
   return byCreation ? readByCreation : readMovingList;
 }
-
-/** A page of one record could not begin with the last one of the page before. */
-const leastOffsets = 2;
 
 export function sized(pages: Paginator, { perPage }: Ask): Record<string, string> {
   if (pages.type === 'single_page' || pages.limitParam === undefined) return {};
