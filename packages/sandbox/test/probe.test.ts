@@ -37,11 +37,16 @@ async function othersOf(options: SandboxOptions, prepare: (sandbox: Sandbox) => 
   return Object.fromEntries(Object.entries(answers).filter(([about, answer]) => answer !== usual[about]));
 }
 
-/** Of what is there, the tickets that changed last get a note and a reply. */
+/**
+ * Of what is there, the tickets that changed last get a note and a reply, and one is snoozed: whether the ends of a made
+ * history show a snoozed ticket depends on the time of day.
+ */
 function write({ world }: Sandbox): void {
-  const [last, other] = [...world.tickets.values()].toSorted((a, b) => (a.updated_at > b.updated_at ? -1 : 1));
+  const [last, other, third] = [...world.tickets.values()].toSorted((a, b) => (a.updated_at > b.updated_at ? -1 : 1));
   if (last) world.addNote(last.id, { body: 'A note' });
   if (other) world.addMessage(other.id, { body: 'A reply' });
+  if (third && world.tickets.size > 100)
+    world.patchTicket(third.id, { state: 'snoozed', snoozed_until: '2099-01-01T00:00:00Z' });
 }
 
 /** Of the sandbox without options. */
