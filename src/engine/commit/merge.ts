@@ -263,10 +263,16 @@ function vanished(root: Table, others: readonly Table[]): string {
   if (root.parent === undefined) return 'null::boolean';
   const left = (table: Table) => `exists (
     select from (select distinct ${root.parent} as id from ${shortName(root)}_row) p
-    cross join lateral (select t.id from ${rowsOf(table)} t where ${sameKey([table.parent!], 'p', ['id'])} order by t.${table.parent} offset 0) k
-    where not exists (select from ${shortName(table)}_row r where r.id = k.id))`;
+    cross join lateral (select ${named(table, 't')} from ${rowsOf(table)} t where ${sameKey([table.parent!], 'p', ['id'])} order by t.${table.parent} offset 0) k
+    where not exists (select from ${shortName(table)}_row r where (${named(table, 'r')}) = (${named(table, 'k')})))`;
   return [root, ...others.filter(({ parent }) => parent !== undefined)].map(left).join(' or ');
 }
+
+/** SQL: the columns of the key, of this row. */
+export const named = (table: Table, row: string): string =>
+  keyOf(table)
+    .map(name => `${row}.${name}`)
+    .join(', ');
 
 /** The statement sees the rows as of its start, so a change that is already stored does not count again. */
 function changedMs(root: Table): string {

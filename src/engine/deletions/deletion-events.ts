@@ -4,10 +4,11 @@
  * between two commits loses none. Every other run looks at all of them: a record may be read after the event that buries it.
  */
 import { commitWork } from '../commit/commit.ts';
-import { type Declared, keepChanges, rowsOf } from '../commit/merge.ts';
+import { keepChanges, rowsOf } from '../commit/merge.ts';
 import { type Context, sourceOf } from '../context.ts';
 import type { Claim } from '../runs/claims.ts';
 import { rangeOf } from '../runs/ranges.ts';
+import { clearing, type Mortal, partsOf } from './row-facts.ts';
 
 export interface DeletionEvents {
   /** The table of the events, with its schema. */
@@ -16,8 +17,8 @@ export interface DeletionEvents {
   readonly id: string;
   readonly at: string;
   readonly type?: string | undefined;
-  /** The tables of what is deleted. `type`: the word of the events for them. */
-  readonly of: readonly { readonly type?: string; readonly declared: Declared }[];
+  /** The streams of what is deleted. `type`: the word of the events for them. */
+  readonly of: readonly { readonly type?: string; readonly stream: Mortal }[];
 }
 
 /** Clocks of machines differ by less. */
@@ -31,9 +32,10 @@ export async function buryByEvents(ctx: Context, claim: Claim, source: string, e
   const { kind } = await rangeOf(ctx.pg, claim.run);
   await commitWork(ctx, claim, ctx.clock.now(), async (client, { nowMs }) => {
     let deleted = 0;
-    for (const { type, declared } of events.of) {
+    for (const { type, stream } of events.of) {
+      const table = rowsOf(stream.merge.declared.root);
       const { rows } = await client.query<{ id: string }>(
-        `update ${rowsOf(declared.root)} t set _deleted_at = e.at, _synced_at = $2
+        `update ${table} t set _deleted_at = e.at, _synced_at = $2${clearing(stream)}
          -- An event that is dated ahead of its reply tells of no later time.
          from (select ${events.id} as id, max(least(${events.at}, _observed_at + interval '2 seconds')) as at from ${events.table}
            where account_id = $1 and ($3::text is null or ${events.type ?? 'null'} = $3) ${kind === 'fresh' ? isNew : ''} group by 1) e
@@ -49,14 +51,13 @@ export async function buryByEvents(ctx: Context, claim: Claim, source: string, e
         ],
       );
       deleted += rows.length;
-      for (const table of declared.others)
-        if (table.parent !== undefined && rows.length > 0)
-          await client.query(
-            `update ${rowsOf(table)} t set _deleted_at = p._deleted_at, _synced_at = $3 from ${rowsOf(declared.root)} p
-             where t.account_id = $1 and t.${table.parent} = any ($2) and t._deleted_at is null
-               and p.account_id = $1 and p.id = t.${table.parent}`,
-            [claim.account, rows.map(({ id }) => id), new Date(nowMs)],
-          );
+      for (const part of rows.length > 0 ? partsOf(stream) : [])
+        await client.query(
+          `update ${rowsOf(part.table)} t set _deleted_at = p._deleted_at, _synced_at = $3 from ${table} p
+             where t.account_id = $1 and t.${part.parent} = any ($2) and t._deleted_at is null
+               and p.account_id = $1 and p.id = t.${part.parent}`,
+          [claim.account, rows.map(({ id }) => id), new Date(nowMs)],
+        );
     }
     return { counts: { deleted } };
   });

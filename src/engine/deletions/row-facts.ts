@@ -1,6 +1,6 @@
 /** SQL made of the facts that a stream declares about its stored rows, over `t`, a row. */
 import type { ListStream, Part, Row, RowFacts } from '../../sources/source.ts';
-import { lastShown } from '../database/open-candidates.ts';
+import { lastShown, readingOf } from '../database/open-candidates.ts';
 
 /** The facts of a stream that is swept. */
 export function factsOf({ key, rowFacts }: Pick<ListStream<Row>, 'key' | 'rowFacts'>): RowFacts {
@@ -19,9 +19,6 @@ export const existedAt = (facts: RowFacts): string =>
 /** The parts that records show themselves. */
 export const ownParts = ({ merge }: Pick<ListStream<Row>, 'merge'>): Part[] =>
   merge.declared.others.flatMap(table => (table.parent === undefined ? [] : [{ table, parent: table.parent }]));
-
-/** The columns that tell as of when, and by which run, a stream of details read those of a record. A tombstone clears them. */
-export const readingOf = (details: string) => ({ asOf: `_${details}_as_of`, by: `_${details}_by` });
 
 /** What a deletion needs to know of the stream. */
 export type Mortal = Pick<ListStream<Row>, 'merge' | 'rowFacts' | 'details' | 'parts'>;

@@ -28,8 +28,8 @@ export interface ClaimedMembers {
   readonly first: boolean;
   readonly asOf: Date | null;
   readonly by: number | null;
-  /** The reply brings a pending change. */
-  readonly arrived: boolean;
+  /** The time of the pending change that the reply brings, in ms. */
+  readonly arrivedMs: Ms | null;
 }
 
 /**
@@ -61,13 +61,19 @@ export async function claimMembers(
   let { rows } = await claim();
   // After a wait for the lock, only a second statement sees the other transaction's changes.
   if (rows.length === 0) ({ rows } = await claim());
-  await noteArrivals(client, by, stream, rows[0]?.arrived ? [updatedMs] : [], sourceMs);
+  await noteArrivals(
+    client,
+    by,
+    stream,
+    rows.flatMap(({ arrivedMs }) => arrivedMs ?? []),
+    sourceMs,
+  );
   return rows[0];
 }
 
-/** A record that usually equals its stored row. `text`: JSON text of the record. */
+/** A record that usually equals its stored row. `text`: JSON text of the record; undefined if the reply shows its members alone. */
 export interface Same extends Claimed {
-  readonly text: string;
+  readonly text: string | undefined;
 }
 
 /**
@@ -99,7 +105,7 @@ export async function claimSame<T extends Same>(
       update ${table} t set ${asOf} = before.as_of, ${reader} = $5::bigint
       from before
       where t.ctid = before.place and ${mayClaim(stream, 'before.updated_at', 'before.as_of', 'before.is_ahead')}
-        and t._payload = (select ${without(stream.of.merge.declared.root.leftOut ?? [])} from (select before.record) s)
+        and (before.record is null or t._payload = (select ${without(stream.of.merge.declared.root.leftOut ?? [])} from (select before.record) s))
         and (not $9 or before.read_as_of is null and ${noMembers(stream, 'before.id')})
       returning ${claimedOf(stream, 'before.id', 'before.as_of')}, ${keepChanges('$8', 'before.as_of', '$5')}`,
     values: [
@@ -116,7 +122,7 @@ export async function claimSame<T extends Same>(
   });
   const claims = new Map(rows.map(claim => [claim.id, claim]));
   const claimed = shown.filter(({ id }) => claims.has(id));
-  const changedMs = claimed.filter(({ id }) => claims.get(id)!.arrived).map(({ updatedMs }) => updatedMs);
+  const changedMs = rows.flatMap(({ arrivedMs }) => arrivedMs ?? []);
   await noteArrivals(client, by, stream, changedMs, sourceMs);
   return new Map(claimed.map(one => [one, claims.get(one.id)!]));
 }
@@ -155,8 +161,9 @@ function claimedOf(stream: Detail, id: string, at: string): string {
   const { version } = rowsOfParent(stream);
   return `t.id, before.read_as_of as "asOf", before.read_by as by,
           before.read_as_of is null and ${noMembers(stream, id)} as first,
-          t.${version} > (select mirrored_since from sync.accounts where account_id = $1)
-            and t.${version} <= ${at} and (before.read_as_of is null or before.read_as_of < t.${version}) as arrived`;
+          case when t.${version} > (select mirrored_since from sync.accounts where account_id = $1)
+            and t.${version} <= ${at} and (before.read_as_of is null or before.read_as_of < t.${version})
+            then extract(epoch from date_trunc('milliseconds', t.${version}))::float8 * 1000 end as "arrivedMs"`;
 }
 
 /** Keeps the reading before this one in sync.changes. A reading that found nothing new is not kept. */

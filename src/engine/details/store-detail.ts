@@ -22,7 +22,7 @@ import type { Reply, Unreadable } from '../http/request.ts';
 import { fieldsOf, objectOf } from '../json-text.ts';
 import { driftOf, driftOfTaken, rejectOf, singleBatch } from '../load/batch.ts';
 import type { Entry, NewSet, Rows } from '../load/commit-queue.ts';
-import type { Ms } from '../reading/reading.ts';
+import { farFuture, type Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { beginAgain } from '../runs/ranges.ts';
 import type { Counts } from '../runs/runs.ts';
@@ -75,7 +75,7 @@ export function detailOf(
     if (claim.again && !begunAgain.has(claim)) await beginAgain(client, claim, reply.asOf);
     const [record] = reply.records;
     isRejected = refused.length > 0;
-    isCurrent = current && reply.asOf >= (record ? stream.version(record) : 0);
+    isCurrent = current && reply.asOf >= (record ? (stream.version?.(record) ?? 0) : 0);
   };
   const refused = ({ message }: Error) => {
     const reject = { recordId: wanted.id, askId: wanted.id, reason: message, payload: reply.text };
@@ -115,6 +115,8 @@ function rowsOf(
 
 /** What a claim of members asks of the stored record. */
 function claimOf(stream: Detail, reply: Reply<Row>, record: Row): Same {
+  // A list of members is true as of its reply, whatever the version of the record.
+  if (stream.version === undefined) return { id: record.id, updatedMs: farFuture, asOfMs: reply.asOf, text: undefined };
   const updatedMs = stream.version(record);
   const isAhead = updatedMs >= reply.trueBy;
   return { id: record.id, updatedMs, asOfMs: reply.asOf, isAhead, text: parentBatch(stream, reply).record(0) };
@@ -168,15 +170,15 @@ export async function writeDetail(
     const claimed = claimOf(stream, reply, record);
     // Usually the list has just stored the same record. A claim that finds it so saves the merge.
     let taken =
-      care === 'as it came'
+      care === 'as it came' && claimed.text !== undefined
         ? (await claimSame(client, writer, stream, [claimed], { ...at, onlyFirst: false })).get(claimed)
         : undefined;
-    if (!taken) {
+    if (!taken && claimed.text !== undefined) {
       const parent = await writeBatch(tx, parentBatch(stream, reply));
       refused.push(...parent.rejects.map(reject => ({ ...reject, askId: wanted.id })));
       counts.cleaned += parent.counts.cleaned;
-      taken = await claimMembers(client, writer, stream, claimed, at.sourceMs);
     }
+    taken ??= await claimMembers(client, writer, stream, claimed, at.sourceMs);
     current = taken !== undefined;
     if (taken) {
       const members = taken.first ? { ...found.batch, parents: [] } : found.batch;
