@@ -231,7 +231,7 @@ export async function openBilling(): Promise<BillingHarness> {
   for (let n = 0; n < 70; n++)
     billing.clients.set(idOf(n), { id: idOf(n), name: `Client ${n}`, email: `client${n}@example.org` });
   // Ten of a second: some of them lie across the border of two pages.
-  for (let n = 0; n < 230; n++)
+  for (let n = 0; n < 120; n++)
     billing.invoices.set(idOf(n), invoice(n, ago(100_000 - Math.floor(n / 10)).replace(/\.\d+Z/, '.000Z')));
   const comment = (n: number, k: number) => ({
     ...{ id: idOf(1000 * n + k), author: `author${k}@example.org`, text: `Comment ${k} on ${n}` },
@@ -243,7 +243,7 @@ export async function openBilling(): Promise<BillingHarness> {
       Array.from({ length: n === 8 ? 120 : n % 4 }, (_, k) => comment(n, k)),
     );
   const payment = (n: number, createdAt: string) => ({
-    ...{ id: idOf(n), invoice_id: idOf(n % 230), amount: `${n}.25`, status: 'paid', createdAt },
+    ...{ id: idOf(n), invoice_id: idOf(n % 120), amount: `${n}.25`, status: 'paid', createdAt },
   });
   // More of a second than a page shows.
   for (let n = 0; n < 200; n++)

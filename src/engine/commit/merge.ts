@@ -334,8 +334,8 @@ function upsertCtes(table: Table, shown: readonly string[]): string[] {
   on conflict (account_id, ${key.join(', ')}) do update set
     ${names
       .filter(name => !key.includes(name))
-      .map(name => `${name} = excluded.${name}`)
-      .join(', ')},
+      .map(name => `${name} = excluded.${name},`)
+      .join(' ')}
     _synced_at = excluded._synced_at, _observed_at = excluded._observed_at,${table.version ? ' _true_by = excluded._true_by,' : ''}
     ${['_deleted_at', ...(table.ofTombstone ?? [])].map(name => `${name} = null`).join(', ')},
     ${Object.entries(table.whenChanged ?? {})

@@ -78,7 +78,8 @@ export function detailOf(
     isCurrent = current && reply.asOf >= (record ? (stream.version?.(record) ?? 0) : 0);
   };
   const refused = ({ message }: Error) => {
-    const reject = { recordId: wanted.id, askId: wanted.id, reason: message, payload: reply.text };
+    const payload = stream.list ? {} : { payload: reply.text };
+    const reject = { recordId: wanted.id, askId: wanted.id, reason: message, ...payload };
     const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
     return transaction(ctx.pg, client =>
       keepBooks(

@@ -63,6 +63,7 @@ async function readMembers(
 function endOf({ perPage, isCounted }: MemberList, reply: Reply<Row>, shown: number): Page {
   const page = pageOf({ orderedBy: () => Number.NaN }, reply);
   const { total } = reply;
-  const isLast = isCounted && (total === undefined ? reply.arrived < leastSize({ perPage }) : shown >= total);
-  return isLast ? { ...page, isLast, next: undefined } : page;
+  if (!isCounted) return page;
+  const isLast = total === undefined ? reply.arrived < leastSize({ perPage }) : shown >= total;
+  return { ...page, isLast, next: isLast ? undefined : page.next };
 }

@@ -74,7 +74,7 @@ type Deletes<R extends AnyRecord> = { readonly id: NamesOf<R>; readonly at: Cert
   | { readonly type: NamesOf<R>; readonly of: Readonly<Record<string, string>> }
 );
 
-export interface Of<K extends string, O extends object> {
+interface Of<K extends string, O extends object> {
   readonly kind: K;
   readonly record: AnyRecord;
   readonly path: string;

@@ -1,5 +1,4 @@
 /** A stream of details, declared in a line: a list of its own for each record of a parent, as the comments of an issue. */
-import { z } from 'zod';
 import { detailJobs, pendingOf } from '../../engine/details/detail-jobs.ts';
 import type { Part } from '../../engine/forecast/plan-time.ts';
 import type { Planning, Question } from '../../engine/forecast/planning.ts';
@@ -26,11 +25,7 @@ export function detailsOf(
   const stream: DetailStream<Row, Row> = {
     ...{ kind: 'detail', ...named, of, schedule: [], ...factsOf(record) },
     target: options.target ?? (of.schedule.includes('fresh') ? '15m' : '26h'),
-    // What a list has shown, as it is kept of a reject: the record with its members.
-    request: id => ({
-      ...{ path: at(id), query: {}, cost: 1, shape: 'single', kind: of.name },
-      record: z.looseObject({ id: z.string() }).refine(one => Array.isArray(one[record.name])),
-    }),
+    request: id => ({ path: at(id), query: {}, cost: 1, shape: 'single', kind: record.name, record: check }),
     list: {
       ...{ read: wholeReader(pages), perPage: limitOf(pages), isCounted: pages.type !== 'cursor' },
       request(id, ask) {
