@@ -15,9 +15,12 @@ export function choiceOf(word: string, among: readonly string[], choose = 'Choos
   return `${near === undefined ? '' : `Did you mean ${near}? `}${choose}: ${among.join(', ')}.`;
 }
 
-/** The most similar of these words, if a typo or two explain the difference. */
-export function nearest(word: string, among: readonly string[]): string | undefined {
-  const most = Math.min(2, Math.floor(word.length / 2));
+/** The most similar of these words. `most`: the most typos that may explain the difference; by default one or two. */
+export function nearest(
+  word: string,
+  among: readonly string[],
+  most = Math.min(2, Math.floor(word.length / 2)),
+): string | undefined {
   const [best] = among
     .map(one => ({ one, typos: typosBetween(word.toLowerCase(), one.toLowerCase()) }))
     .filter(({ typos }) => typos <= most)

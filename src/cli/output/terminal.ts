@@ -3,7 +3,7 @@
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
 import { stripVTControlCharacters, styleText } from 'node:util';
-import { exitCodes, Interrupted, machineRefusal } from '../../errors.ts';
+import { exitCodes, Interrupted, machineRefusal, UsageError } from '../../errors.ts';
 import { count } from '../../words.ts';
 import { cursor } from './frame.ts';
 
@@ -118,6 +118,22 @@ export async function askToType(
     if (isMuted) say();
     terminal.close();
   }
+}
+
+/** Asks for the name of what is meant, before an act such as `a removal`. Throws UsageError unless it is typed. */
+export async function askToConfirm(
+  name: string,
+  { says, act, remedy = 'Add --yes to skip the confirmation.' }: { says: string; act: string; remedy?: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const typed = await askToType(`${says} Type ${name} to confirm: `, signal);
+  if (typed === name) return;
+  throw new UsageError(
+    typed === undefined
+      ? `${act} needs a confirmation, but there is no terminal`
+      : 'nothing was done: what was typed differs',
+    remedy,
+  );
 }
 
 /** Colours text if the stream is a terminal; Node honours NO_COLOR. */

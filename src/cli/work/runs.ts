@@ -1,5 +1,5 @@
 /** `runs list | show | retry | cancel`: inspects and controls runs. */
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, Option } from 'commander';
 import type { Config } from '../../app/config.ts';
 import type { Warehouse } from '../../app/context.ts';
 import { systemClock } from '../../clock.ts';
@@ -12,6 +12,7 @@ import { ShelfdeskError } from '../../errors.ts';
 import { findStream } from '../../sources/index.ts';
 import { forecastCredits, type Run, type RunOrigin, readRun, readRuns, runState } from '../../status/runs.ts';
 import { amount, count } from '../../words.ts';
+import { parseCount } from '../arguments.ts';
 import { openChosen } from '../choose-account.ts';
 import { type Act, type Deps, jsonOption, note } from '../command.ts';
 import { operator } from '../operator.ts';
@@ -39,7 +40,7 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
     .addHelpText('after', note('docs/reference/runs.md says what a run of each kind does.'))
     .addOption(new Option('--kind <kind>', 'filter by kind').choices(Object.keys(runKinds)))
     .addOption(new Option('--state <state>', 'filter by state').choices(states))
-    .option('--limit <n>', 'maximum number of runs', number, defaultLimit)
+    .option('--limit <n>', 'maximum number of runs', parseCount, defaultLimit)
     .option(...jsonOption)
     .action(
       act(async (options: ListOptions) => {
@@ -54,7 +55,7 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
   runs
     .command('show')
     .description('show a run, stream by stream')
-    .argument('<run>', 'number in `runs list`', number)
+    .argument('<run>', 'number in `runs list`', parseCount)
     .option(...jsonOption)
     .action(
       act(async (run: number, options: { json?: boolean }) => {
@@ -72,7 +73,7 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
   runs
     .command('retry')
     .description('retry the failed, partial or interrupted streams of a run in a new run of the same kind and range')
-    .argument('<run>', 'number in `runs list`', number)
+    .argument('<run>', 'number in `runs list`', parseCount)
     .option(...jsonOption)
     .action(
       act(async (run: number, options: { json?: boolean }) => {
@@ -85,7 +86,7 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
   runs
     .command('cancel')
     .description('cancel a run; its workers stop within seconds and data already read is kept')
-    .argument('<run>', 'number in `runs list`', number)
+    .argument('<run>', 'number in `runs list`', parseCount)
     .action(
       act(async (run: number) => {
         await using opened = await openChosen(deps);
@@ -113,11 +114,6 @@ function listed(run: Run) {
 
 const nothingFound = ({ kind, state }: ListOptions) =>
   kind === undefined && state === undefined ? 'No runs yet.' : 'No run matches.';
-
-function number(text: string): number {
-  if (/^[1-9]\d{0,14}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError('It must be a number, 1 or more.');
-}
 
 /** Tells which automatic runs may read the canceled streams again. */
 function afterwards(account: string, kind: RunKind, streams: readonly string[]): string {

@@ -223,16 +223,6 @@ export const databaseChecks: readonly Check[] = [
     },
   },
   {
-    name: 'compression',
-    looks: 'compression of long texts by the server: lz4 or pglz',
-    needs: ['database'],
-    async run({ server }) {
-      return (await server()).lz4
-        ? ok('long texts are compressed with lz4')
-        : ok('the server has no lz4: it compresses long texts with pglz, which needs more processor time');
-    },
-  },
-  {
     name: 'disk',
     looks: 'free disk space of the embedded database; size of the database on a server',
     needs: ['database'],
