@@ -192,6 +192,17 @@ export function table(
   ].join('\n');
 }
 
+/** The columns of a table: what each row has below each heading. */
+export type Columns<T> = Readonly<Record<string, (one: T) => Cell>>;
+
+/** A table with a row for each. */
+export const tableOf = <T>(all: readonly T[], columns: Columns<T>, widest?: number): string =>
+  table(
+    Object.keys(columns),
+    all.map(one => Object.values(columns).map(of => of(one))),
+    widest,
+  );
+
 /** Widths within `room`: the widest texts are cut, but no number and no time; and where that is too little, the last columns are left out. */
 function fitted(whole: readonly number[], isWhole: readonly boolean[], room: number): number[] {
   const atMost = (most: number, columns: number) =>
@@ -280,15 +291,6 @@ function width(text: string): number {
 function pad(text: string, columns: number, right: boolean): string {
   const space = ' '.repeat(columns - width(text));
   return right ? space + text : text + space;
-}
-
-/** Formats a duration with about two digits: `3 s`, `4 min`, `33 h`. */
-export function duration(ms: number): string {
-  const seconds = Math.max(0, ms / 1000);
-  if (seconds < 90) return `${Math.round(seconds)} s`;
-  if (seconds < 90 * 60) return `${Math.round(seconds / 60)} min`;
-  if (seconds < 48 * 3600) return `${Math.round(seconds / 3600)} h`;
-  return `${Math.round(seconds / 86_400)} d`;
 }
 
 /** Shows the cursor, which progress has hidden, because a second signal ends the process immediately. */

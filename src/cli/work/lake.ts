@@ -24,11 +24,11 @@ import { exportedTables, type LakePlace } from '../../lake/table.ts';
 import { workOnLake } from '../../lake/work.ts';
 import { OpenStack } from '../../open-stack.ts';
 import { lakeTables } from '../../sources/index.ts';
-import { count } from '../../words.ts';
+import { count, duration } from '../../words.ts';
 import { parseNumber } from '../arguments.ts';
 import { type Act, type Deps, jsonOption } from '../command.ts';
 import { operator } from '../operator.ts';
-import { type Cell, duration, print, printJson, printList, say, sayOnce, table } from '../output/terminal.ts';
+import { type Cell, print, printJson, printList, say, sayOnce, table } from '../output/terminal.ts';
 import { tablesOf } from '../warehouse.ts';
 
 const usualFolder = '.shelfdesk/lake';
@@ -146,7 +146,7 @@ async function exportOnce(deps: Deps, { json }: Asked): Promise<void> {
   const done = await exportNow(deps, { fleet, warehouse }, required(await readLake(warehouse.pg)));
   if (json) return printJson(done);
   say(
-    `The lake is equal to the warehouse at ${done.moment.toISOString()}: ${count(done.inserted, 'row')} written, ${done.deleted} removed or replaced, in ${duration(systemClock.now() - done.moment.getTime())}.`,
+    `The lake is equal to the warehouse at ${done.moment.toISOString()}: ${count(done.inserted, 'row')} written, ${done.deleted} removed or replaced, in ${duration((systemClock.now() - done.moment.getTime()) / 1000)}.`,
   );
 }
 
@@ -215,7 +215,7 @@ function showStatus(status: LakeStatus, files: LakeFiles | undefined): void {
     state: status.state,
     'equal to the warehouse at': status.moment,
     pending: count(status.pending, 'change'),
-    'an export takes': status.usual_seconds === null ? null : duration(status.usual_seconds * 1000),
+    'an export takes': status.usual_seconds === null ? null : duration(status.usual_seconds),
     'snapshots kept for': count(status.keep_days, 'day'),
     snapshots: files?.snapshots,
     'oldest snapshot': files?.oldest_snapshot,

@@ -10,14 +10,22 @@ import { runKinds } from '../../engine/runs/run-kinds.ts';
 import { isMostlyRejected, type RunKind } from '../../engine/runs/runs.ts';
 import { ShelfdeskError } from '../../errors.ts';
 import { findStream } from '../../sources/index.ts';
-import { forecastCredits, type Run, type RunOrigin, readRun, readRuns, runState } from '../../status/runs.ts';
-import { amount, count } from '../../words.ts';
+import {
+  forecastCredits,
+  type Run,
+  type RunOrigin,
+  type RunStream,
+  readRun,
+  readRuns,
+  runState,
+} from '../../status/runs.ts';
+import { amount, count, duration } from '../../words.ts';
 import { parseCount } from '../arguments.ts';
 import { openChosen } from '../choose-account.ts';
 import { type Act, type Deps, jsonOption, note } from '../command.ts';
 import { operator } from '../operator.ts';
-import { type Cell, cellText, duration, print, printJson, say, table } from '../output/terminal.ts';
-import { followRun, liftQuotaDeferral, type RunResult, report } from './follow.ts';
+import { type Cell, cellText, print, printJson, say, table, tableOf } from '../output/terminal.ts';
+import { countColumns, followRun, liftQuotaDeferral, type RunResult, report } from './follow.ts';
 
 const defaultLimit = 20;
 const states = ['running', 'paused', 'completed', 'partial', 'failed', 'interrupted'];
@@ -146,36 +154,26 @@ export async function runRetry(
 }
 
 function list(found: readonly Run[]): string {
-  const columns = [
-    'run',
-    'kind',
-    'state',
-    'started',
-    'took',
-    'read',
-    'new',
-    'changed',
-    'removed',
-    'rejected',
-    'credits',
-  ];
   const forecast = found.some(one => forecastCredits(one) !== null);
-  const rows = found.map(one => [
-    one.run,
-    one.retries === null ? one.kind : `${one.kind}, retries ${one.retries}`,
-    isMostlyRejected(one) ? `${runState(one)}, most rejected` : runState(one),
-    `${one.started_at.toISOString().slice(0, 19)}Z`,
-    duration(one.seconds * 1000),
-    one.seen,
-    one.inserted,
-    one.updated,
-    one.deleted,
-    one.rejected,
-    one.credits,
-    ...(forecast ? [forecastCredits(one)] : []),
-    one.error,
-  ]);
-  return table([...columns, ...(forecast ? ['forecast'] : []), 'error'], rows, 40);
+  return tableOf<Run>(
+    found,
+    {
+      run: one => one.run,
+      kind: one => (one.retries === null ? one.kind : `${one.kind}, retries ${one.retries}`),
+      state: one => (isMostlyRejected(one) ? `${runState(one)}, most rejected` : runState(one)),
+      started: one => `${one.started_at.toISOString().slice(0, 19)}Z`,
+      took: one => duration(one.seconds),
+      read: one => one.seen,
+      new: one => one.inserted,
+      changed: one => one.updated,
+      removed: one => one.deleted,
+      rejected: one => one.rejected,
+      credits: one => one.credits,
+      ...(forecast && { forecast: forecastCredits }),
+      error: one => one.error,
+    },
+    40,
+  );
 }
 
 function show(run: Run & RunOrigin, account: string): void {
@@ -186,7 +184,7 @@ function show(run: Run & RunOrigin, account: string): void {
     ['state', runState(run)],
     ['started', run.started_at],
     ['finished', run.finished_at],
-    ['took', duration(run.seconds * 1000)],
+    ['took', duration(run.seconds)],
     ['opened by', openerOf(run)],
     ['since', run.since],
     ['until', run.until],
@@ -197,31 +195,11 @@ function show(run: Run & RunOrigin, account: string): void {
     ['retried by', run.retried_by.length > 0 ? run.retried_by.map(id => `run ${id}`).join(', ') : null],
   ];
   for (const [name, value] of said) if (value !== null) print(`${name.padEnd(11)} ${cellText(value)}`);
-  const columns = [
-    'stream',
-    'state',
-    'seen',
-    'new',
-    'changed',
-    'unchanged',
-    'removed',
-    'rejected',
-    'credits',
-    'worker',
-  ];
-  const rows = run.streams.map(one => [
-    one.stream,
-    one.paused ? 'paused' : isMostlyRejected(one) ? `${one.state}, most rejected` : one.state,
-    one.seen,
-    one.inserted,
-    one.updated,
-    one.unchanged,
-    one.deleted,
-    one.rejected,
-    one.credits,
-    one.worker,
-  ]);
-  print(`\n${table(columns, rows)}`);
+  const stateOf = (one: RunStream) =>
+    one.paused ? 'paused' : isMostlyRejected(one) ? `${one.state}, most rejected` : one.state;
+  print(
+    `\n${tableOf(run.streams, { stream: one => one.stream, state: stateOf, ...countColumns, worker: one => one.worker })}`,
+  );
   for (const { stream, error, remedy } of run.streams) if (error) print(`\n${stream}: ${error}. ${remedy ?? ''}`);
   for (const { stream, paused } of run.streams)
     if (paused) print(`\n${stream} is paused: resume with ${command(account, 'resume')}.`);
