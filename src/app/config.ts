@@ -282,7 +282,7 @@ function environmentOf(folder: string, environment: Environment, file: Environme
 }
 
 /** Settings of the process cannot be set per account. */
-const isOfProcess = (name: string) => !('inFile' in settings[name]!);
+const isOfProcess = (name: string) => settings[name]!.ofProcess === true;
 const ofProcess = (given: Given): Given => ({
   ...given,
   values: Object.fromEntries(Object.entries(given.values).filter(([name]) => isOfProcess(name))),
