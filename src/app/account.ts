@@ -12,7 +12,6 @@ import { keepTargets } from '../engine/runs/freshness-targets.ts';
 import { type HandOffSettings, keepHandOffSettings } from '../engine/runs/hand-offs.ts';
 import { command } from '../engine/runs/pauses.ts';
 import { type Attendance, attend, type Presence, type Process } from '../engine/runs/workers.ts';
-import { OpenStack } from '../open-stack.ts';
 import { keepFieldRules, pauseLeftOut } from '../privacy/fields/stored-rules.ts';
 import { streams } from '../sources/index.ts';
 import { versionAndBuild } from './build.ts';
@@ -40,7 +39,7 @@ export async function openGround(
   warehouse: Warehouse,
   log: Logger = openLog({ logLevel }),
 ): Promise<Ground> {
-  await using stack = new OpenStack();
+  await using stack = new AsyncDisposableStack();
   const migrated = await migrateWarehouse(warehouse.url);
   if (migrated.busy) log.warn(leftOut(migrated));
   const queues = stack.use(await openQueues({ redisUrl, databaseUrl: warehouse.url }));
@@ -72,7 +71,7 @@ interface How {
 /** Opens one account, with shared resources of its own. */
 export async function openAccount(config: Config, warehouse: Warehouse, how: How): Promise<Account> {
   requireSource(config);
-  await using stack = new OpenStack();
+  await using stack = new AsyncDisposableStack();
   const ground = stack.use(await openGround(config, warehouse));
   const account = stack.use(await openAccountOn(ground, config, how));
   const opened = stack.move();
@@ -85,7 +84,7 @@ export async function openAccountOn(
   config: Config,
   { signal, works, binds = true }: How,
 ): Promise<Account> {
-  await using stack = new OpenStack();
+  await using stack = new AsyncDisposableStack();
   requireSource(config);
   const log = ground.log.child({ account: config.account });
   let presence: Presence | undefined;

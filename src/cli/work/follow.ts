@@ -250,21 +250,11 @@ const interruptedInOutage = (run: number, why: Error) =>
     why,
   );
 
-interface LocalWorker extends AsyncDisposable {
-  /** Starts a worker in this process if no other worker is live. */
-  lookForWorkers(): Promise<void>;
-  areOurs(): boolean;
-  /** Sets the run that this command follows. */
-  watch(run: number): void;
-  /** Rejects when the reconciler failed. */
-  readonly failed: Promise<never>;
-}
-
 function localWorker(
   { ctx, queue, presence }: Account,
   jobs: readonly Job[],
   onFailure: (stream: string, error: unknown) => void,
-): LocalWorker {
+) {
   let working: Working | undefined;
   let said = false;
   let watched: number | undefined;
@@ -272,7 +262,8 @@ function localWorker(
     reconcile(ctx.pg, [{ ctx, queue, worker: presence.id, jobs: working?.jobs ?? noJobs }]),
   );
   return {
-    async lookForWorkers() {
+    /** Starts a worker in this process if no other worker is live. */
+    async lookForWorkers(): Promise<void> {
       if (working) return;
       const [other] = await liveWorkers(ctx.pg, [ctx.account]);
       if (other) {
@@ -289,12 +280,14 @@ function localWorker(
       working = work(ctx, queue, jobs, { worker: presence.id, afterEach: reconciling.ring, onFailure });
     },
     areOurs: () => working !== undefined,
-    watch(run) {
+    /** Sets the run that this command follows. */
+    watch(run: number): void {
       watched = run;
       reconciling.ring();
     },
+    /** Rejects when the reconciler failed. */
     failed: reconciling.failed,
-    async [Symbol.asyncDispose]() {
+    async [Symbol.asyncDispose](): Promise<void> {
       reconciling.stop();
       await working?.[Symbol.asyncDispose]();
     },
