@@ -12,7 +12,7 @@ import {
   perSecond,
   type Service,
 } from '../../src/sources/service/service.ts';
-import { created, feed, fullRefresh, incremental } from '../../src/sources/service/streams.ts';
+import { created, feed, fullRefresh, incremental } from '../../src/sources/service/declared.ts';
 import type { ListStream, Row } from '../../src/sources/source.ts';
 
 const order = record('orders', 'Orders.', {
