@@ -25,7 +25,7 @@ import type { Ask, Cuts, Ms, Reader } from '../engine/reading/reading.ts';
 import type { Claim } from '../engine/runs/claims.ts';
 import type { UsageError } from '../errors.ts';
 import type { LakeTable } from '../lake/table.ts';
-import type { SourceCheck } from '../ops/doctor/checks/check.ts';
+import type { Area, SourceCheck } from '../ops/doctor/checks/check.ts';
 import type { Kind } from '../privacy/fields/field-rules.ts';
 import type { Personal } from '../privacy/redact.ts';
 import type { AnyRecord } from './record/record.ts';
@@ -76,7 +76,7 @@ export interface Source<Part extends object = object, Whole = Part> {
    * Checks of `doctor` for this source. Default: one that asks for a page of the first list, to see whether the source
    * answers and takes the credentials.
    */
-  readonly checks?: () => Promise<readonly SourceCheck<Part>[]>;
+  readonly checks?: () => Promise<Area<SourceCheck<Part>>>;
   /** The tables of the source in the lake. Default: none. */
   readonly lakeTables?: readonly LakeTable[];
   /** The audit: re-reads random records while no other run needs the credits. Undefined if the source has no audit. */

@@ -17,6 +17,7 @@ import { ambiguous } from '../../engine/runs/operations.ts';
 import { command, pausedOf, since, unlessPaused } from '../../engine/runs/pauses.ts';
 import {
   adoptRun,
+  type Counts,
   endAbandonedRuns,
   endRun,
   isMostlyRejected,
@@ -31,7 +32,7 @@ import type { Stream } from '../../sources/source.ts';
 import { liveWorkers } from '../../status/workers.ts';
 import { amount, choiceOf, count } from '../../words.ts';
 import { inOrder, showProgress } from '../output/progress.ts';
-import { print, printJson, say, style, table } from '../output/terminal.ts';
+import { type Columns, print, printJson, say, style, tableOf } from '../output/terminal.ts';
 
 /** Polling intervals for progress and for live workers. */
 const lookMs = 200;
@@ -317,7 +318,7 @@ export function resultOf(run: number, { state, streams }: Awaited<ReturnType<typ
 export function report(result: RunResult, { json = false } = {}): void {
   const { run, state, streams } = result;
   if (json) printJson(result);
-  else printTable(streams);
+  else print(tableOf(streams, { stream: one => one.stream, state: one => one.state, ...countColumns }));
   const credits = streams.reduce((sum, stream) => sum + stream.credits, 0);
   const rejected = streams.reduce((sum, stream) => sum + stream.rejected, 0);
   const most = streams.some(isMostlyRejected) ? `, most rejected` : '';
@@ -336,18 +337,13 @@ export function report(result: RunResult, { json = false } = {}): void {
     );
 }
 
-function printTable(streams: readonly StreamProgress[]): void {
-  const columns = ['stream', 'state', 'seen', 'new', 'changed', 'unchanged', 'removed', 'rejected', 'credits'];
-  const cells = streams.map(s => [
-    s.stream,
-    s.state,
-    s.seen,
-    s.inserted,
-    s.updated,
-    s.unchanged,
-    s.deleted,
-    s.rejected,
-    s.credits,
-  ]);
-  print(table(columns, cells));
-}
+/** What became of the records of a stream. */
+export const countColumns: Columns<Counts> = {
+  seen: one => one.seen,
+  new: one => one.inserted,
+  changed: one => one.updated,
+  unchanged: one => one.unchanged,
+  removed: one => one.deleted,
+  rejected: one => one.rejected,
+  credits: one => one.credits,
+};

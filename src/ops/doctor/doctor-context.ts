@@ -56,6 +56,9 @@ export interface AccountContext extends DoctorContext {
 
 export type Check = ProcessCheck<DoctorContext> | AccountCheck<AccountContext>;
 
+/** `area`: the heading under which it is shown. */
+export type PlacedCheck = Check & { readonly area: string };
+
 /** Creates the context without opening a connection. */
 export function createDoctorContext(around: DoctorEnvironment, stack: OpenStack): DoctorContext {
   const { clock, signal } = around;
