@@ -11,6 +11,9 @@ import { nameOfKey, type StreamKey } from '../../engine/database/stream-key.ts';
 import { openWays } from '../../engine/http/ways.ts';
 import { untilBack } from '../../engine/outage.ts';
 import type { Job } from '../../engine/queue/job.ts';
+import type { OpenQueue } from '../../engine/queue/job-queue.ts';
+import { ownQueue } from '../../engine/queue/own-queue.ts';
+import { openQueue } from '../../engine/queue/queue.ts';
 import { keepReconciling, reconcile } from '../../engine/queue/reconcile.ts';
 import { noJobs, type Working, work } from '../../engine/queue/worker.ts';
 import { ambiguous } from '../../engine/runs/operations.ts';
@@ -155,7 +158,8 @@ export async function followRun(
   const { signal } = deps;
   const now = () => new Date(ctx.clock.now());
   const said = new Map<string, string>();
-  await using worker = localWorker(account, deps.jobs, (stream, error) => {
+  const server = { name: account.queue, redisUrl: config.redisUrl, databaseUrl: warehouse.url };
+  await using worker = localWorker(account, deps.jobs, server, (stream, error) => {
     const words = quotedBy(error);
     if (words !== undefined) said.set(stream, words);
   });
@@ -251,16 +255,23 @@ const interruptedInOutage = (run: number, why: Error) =>
   );
 
 function localWorker(
-  { ctx, queue, presence }: Account,
+  { ctx, presence }: Account,
   jobs: readonly Job[],
+  server: Parameters<typeof openQueue>[0],
   onFailure: (stream: string, error: unknown) => void,
 ) {
   let working: Working | undefined;
   let said = false;
   let watched: number | undefined;
-  const reconciling = keepReconciling(ctx, () =>
-    reconcile(ctx.pg, [{ ctx, queue, worker: presence.id, jobs: working?.jobs ?? noJobs }]),
-  );
+  const own = ownQueue(ctx, presence.id);
+  /** The queue of the other worker, which learns of its jobs at once. */
+  let theirs: OpenQueue | undefined;
+  const reconciling = keepReconciling(ctx, async () => {
+    if (!working && !said) return;
+    if (!working) theirs ??= await openQueue(server);
+    const queue = working ? own : theirs!;
+    await reconcile(ctx.pg, [{ ctx, queue, worker: presence.id, jobs: working?.jobs ?? noJobs }]);
+  });
   return {
     /** Starts a worker in this process if no other worker is live. */
     async lookForWorkers(): Promise<void> {
@@ -277,7 +288,8 @@ function localWorker(
       // Another command may have opened the run and exited.
       if (watched !== undefined) await adoptRun(ctx.pg, watched, presence.id);
       await endAbandonedRuns(ctx.pg, ctx.account, new Date(ctx.clock.now()));
-      working = work(ctx, queue, jobs, { worker: presence.id, afterEach: reconciling.ring, onFailure });
+      working = work(ctx, own, jobs, { worker: presence.id, afterEach: reconciling.ring, onFailure });
+      if (watched !== undefined) reconciling.ring();
     },
     areOurs: () => working !== undefined,
     /** Sets the run that this command follows. */
@@ -290,6 +302,7 @@ function localWorker(
     async [Symbol.asyncDispose](): Promise<void> {
       reconciling.stop();
       await working?.[Symbol.asyncDispose]();
+      await theirs?.[Symbol.asyncDispose]();
     },
   };
 }

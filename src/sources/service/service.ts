@@ -13,16 +13,9 @@ import { contactsOf } from '../record/personal.ts';
 import { type AnyRecord, columnNameOf, type Facts, fieldsThatAre } from '../record/record.ts';
 import { parentColumn } from '../record/tables.ts';
 import type { Connection, ListStream, Row, Source, Uses } from '../source.ts';
+import type { DeclaredStream, FeedOptions, FullRefreshOptions, IncrementalOptions, Shared } from './declared.ts';
 import { limitOf, missingIn, wholeReader } from './paginator.ts';
-import {
-  type DeclaredStream,
-  type FeedOptions,
-  type FullRefreshOptions,
-  type IncrementalOptions,
-  type Shared,
-  streamsOf,
-  tablesOfStream,
-} from './streams.ts';
+import { streamsOf, tablesOfStream } from './streams.ts';
 
 /** How a service tells of a limit in its headers. */
 interface Told {

@@ -10,7 +10,7 @@ import { refusalsOf, tooOld, wrongEncoding } from '../../../engine/database/refu
 import { compiles } from '../../../engine/database/server.ts';
 import { remedyOfConnect } from '../../../engine/database/session/connect-failures.ts';
 
-import { queueConnections } from '../../../engine/queue/queue.ts';
+import { queueConnections } from '../../../engine/queue/job-queue.ts';
 import { addressesOf, boundElsewhere } from '../../../engine/runs/accounts/accounts.ts';
 import { UsageError } from '../../../errors.ts';
 import { sources } from '../../../sources/index.ts';
