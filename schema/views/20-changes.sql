@@ -145,4 +145,4 @@ comment on column internal.stored_sets.account_id is 'The operator''s name for t
 comment on column internal.stored_sets.stream_key is 'The stream of the members, with its source: helpdesk.messages.';
 comment on column internal.stored_sets.record_id is 'The record with the members: a ticket.';
 comment on column internal.stored_sets.proof is
-  'SHA-256 of what the reply showed, of how it is stored, and of the versions (xmin) of all rows of the set. Whatever writes one of these rows makes the proof void.';
+  'SHA-256 of what the reply showed, of how it is stored, and of the versions (xmin) of all rows of the set and of this row. Whatever writes one of them makes the proof void.';

@@ -1,9 +1,11 @@
 /**
  * Sets of members that are stored just as a reply showed them. The same reply is then not sent to the database again.
  *
- * The proof of a set is a digest of three things: what the reply showed, how it is stored, and the versions of the rows (`xmin`).
- * PostgreSQL gives a row another version whenever anything writes it: an erasure, field rules, a tombstone, a person, a restore. So no
- * change of a row hides behind a proof. The proof alone says nothing of the members: an erasure removes all proofs of its account.
+ * The proof of a set is a digest of what the reply showed, of how it is stored, and of the versions of the rows (`xmin`). PostgreSQL gives
+ * a row another version whenever anything writes it: an erasure, field rules, a tombstone, a person. So no change of a row hides behind a
+ * proof. Versions count anew in another server, so a proof also names the version of its own row: a copy of it, as of a restored dump or
+ * an account that moved, proves nothing. A person who knows a text could tell by a proof that it was here, so an erasure removes all proofs of
+ * its account.
  */
 import { hash } from 'node:crypto';
 import type { Client } from '../database/pool.ts';
@@ -47,14 +49,16 @@ export function versionsOf({ declared }: Pick<Merge, 'declared'>, id: string): s
   return `array(${each.join(' union all ')})`;
 }
 
-const proofOf = (digest: string, versions: string): string =>
-  `sha256((${digest} || ' ' || array_to_string(${versions}, ' '))::bytea)`;
+/** SQL. `own`: the version of the row that holds the proof. */
+const proofOf = (digest: string, versions: string, own: string): string =>
+  `sha256((${digest} || ' ' || array_to_string(${versions}, ' ') || '; ' || ${own})::bytea)`;
+const ownVersion = 'pg_current_xact_id()::xid::text';
 
 /** SQL: the set is stored just as the reply of this digest showed it. */
 export const isStored = (stream: StreamKey, id: string, digest: string, versions: string): string => `exists (
             select from internal.stored_sets s
             where s.account_id = $1 and s.stream_key = '${stream}' and s.record_id >= ${id} and s.record_id <= ${id}
-              and s.proof = ${proofOf(digest, versions)})`;
+              and s.proof = ${proofOf(digest, versions, 's.xmin::text')})`;
 
 /**
  * Notes sets whose members this transaction has written as they came. A set is left out if it has a row that was not there when it was
@@ -69,10 +73,10 @@ export async function noteStored(
   await client.query({
     name: `note stored sets of ${key}`,
     text: `insert into internal.stored_sets as s (account_id, stream_key, record_id, proof)
-      select $1, '${key}', a.id, ${proofOf('a.digest', 'v.versions')}
+      select $1, '${key}', a.id, ${proofOf('a.digest', 'v.versions', ownVersion)}
       from unnest($2::text[], $3::text[], $4::text[]) as a (id, digest, before)
       cross join lateral (select ${versionsOf(merge, 'a.id')} as versions) v
-      where v.versions <@ (string_to_array(a.before, ' ') || pg_current_xact_id()::xid::text)
+      where v.versions <@ (string_to_array(a.before, ' ') || ${ownVersion})
       on conflict (account_id, stream_key, record_id) do update set proof = excluded.proof`,
     values: [
       account,
@@ -92,7 +96,7 @@ export async function forgetStored(client: Client, account: string, stream: Stre
   });
 }
 
-/** Of all sets of an account: somebody is erased there, and the digest of a text tells those who know the text that it was here. */
+/** Of all sets of an account, because somebody is erased there. */
 export async function forgetAllStored(client: Client, account: string): Promise<void> {
   await client.query('delete from internal.stored_sets where account_id = $1', [account]);
 }

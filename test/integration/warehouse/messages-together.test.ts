@@ -228,7 +228,11 @@ describe('a reply that shows what is stored', () => {
     ['a file is changed', `update helpdesk.attachments set name = 'no', _payload = '{}' where id = 'a2'`],
     ['a file is removed', `delete from helpdesk.attachments where id = 'a3'`],
     ['a file is moved', `update helpdesk.attachments set ticket_id = 't2', message_id = 'm9' where id = 'a1'`],
-    ['the proofs are of another version', `update internal.stored_sets set proof = sha256(proof)`],
+    ['the proofs are other ones', `update internal.stored_sets set proof = sha256(proof)`],
+    [
+      'the proofs were copied, as by a restore',
+      `with of as (delete from internal.stored_sets returning *) insert into internal.stored_sets select * from of`,
+    ],
   ] as const;
   test.each(changes)('is written where meanwhile %s', async (_, change) => {
     const { tables, asked, proofs } = await rowsAfter([first, change, again, onceMore, mark, later], true);
