@@ -1,6 +1,8 @@
 /** Verifications: their requests, their progress, and their findings. */
 
 import type pg from 'pg';
+import { count } from '../../words.ts';
+import type { Outcome } from '../context.ts';
 import type { Queryable } from '../database/pool.ts';
 import { type StreamKey, sourceAndStream } from '../database/stream-key.ts';
 import type { Claim } from '../runs/claims.ts';
@@ -122,6 +124,16 @@ export interface Found {
   differences: Record<string, [ours: unknown, theirs: unknown]>;
   repaired_at: Date | null;
 }
+
+/** How a comparison ends, of which so many records could not be compared. An audit samples, and leaves them to the next one. */
+export const uncompared = (
+  { kind }: Pick<Claim, 'kind'>,
+  records: number,
+  missing: readonly string[] = [],
+): Outcome => {
+  const all = [...missing, ...(records > 0 ? [`${count(records, 'record')} could not be compared`] : [])];
+  return { partial: all.length > 0 && kind !== 'audit' ? all.join('; ') : undefined };
+};
 
 /** SQL over a row of sync.audit: the source shows the record, and here it is missing or has a tombstone. */
 export const isMissing = (audit: string) => `${audit}.kind ~ '(missing here|came back)'`;

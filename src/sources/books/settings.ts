@@ -139,7 +139,7 @@ const dayMs = 24 * 3_600_000;
 const hourMs = 3_600_000;
 
 /** Configuration of the catalog; undefined if nothing of it is set. Throws for contradictory settings. */
-export function booksOf(value: ValuesOf<typeof booksSettings>, where: string): BooksConfig | undefined {
+export function configOf(value: ValuesOf<typeof booksSettings>, where: string): BooksConfig | undefined {
   const baseUrl = value.BOOKS_BASE_URL;
   const triple = ['BOOKS_CLIENT_ID', 'BOOKS_CLIENT_SECRET', 'BOOKS_REFRESH_TOKEN'] as const;
   if (baseUrl === undefined) {

@@ -52,8 +52,8 @@ export const tickets: ListStream<Ticket> = {
     created: { at: 'created_at' },
     details: { asOf: '_messages_as_of', by: '_messages_by' },
     parts: [
-      { table: { name: 'helpdesk.messages', rows: rowsOf('messages') }, parent: 'ticket_id' },
-      { table: { name: 'helpdesk.attachments' }, parent: 'ticket_id' },
+      { name: 'helpdesk.messages', rows: rowsOf('messages'), parent: 'ticket_id' },
+      { name: 'helpdesk.attachments', parent: 'ticket_id' },
     ],
   },
   newestFirst: { stored: (db, account) => countListed(db, account, paging.perPage) },
