@@ -100,33 +100,17 @@ export const books: Source<BooksPart> = {
   },
   connect({ books: access }) {
     if (access === undefined) return undefined;
-    const { apiKey, country, users, library, shelfAgeMs, volumeAgeMs, auditVolumesPerHour } = access;
+    const { baseUrl, apiKey, country, users, library, shelfAgeMs, volumeAgeMs, auditVolumesPerHour } = access;
     const token = tokenOf(access);
-    const own: BooksSettings = {
-      owners: library ? [...users, myLibrary] : users,
-      ...{ shelfAgeMs, volumeAgeMs, auditVolumesPerHour },
-    };
+    const owners = library ? [...users, myLibrary] : users;
     return {
-      baseUrl: access.baseUrl,
-      dialect: booksDialect({
-        ...(apiKey !== undefined && { apiKey }),
-        ...(country !== undefined && { country }),
-        hasToken: token !== undefined,
-      }),
-      token,
+      ...{ baseUrl, token, longestWaitMs, lookbackMs: 0 },
+      dialect: booksDialect({ apiKey, country, hasToken: token !== undefined }),
       limits: { ...access.limits, evenly: false },
-      lookbackMs: 0,
-      longestWaitMs,
-      own,
+      own: { owners, shelfAgeMs, volumeAgeMs, auditVolumesPerHour } satisfies BooksSettings,
     };
   },
-  async forecast(planning, question) {
-    const { streams: names } = question;
-    const { partsOfBooks } = await import('./forecast.ts');
-    const isSync = question.kind === 'sync';
-    const again = question.kind === 'backfill' && question.range.again;
-    return partsOfBooks(planning, { names, isSync, again });
-  },
+  forecast: async (planning, question) => (await import('./forecast.ts')).partsOfBooks(planning, question),
   checks: async () => (await import('./doctor.ts')).catalogChecks,
   lakeTables,
   audit: {

@@ -5,8 +5,8 @@
 
 import type { Context } from '../../engine/context.ts';
 import { Listed } from '../../engine/details/listed.ts';
-import type { Asked, Part } from '../../engine/forecast/plan-time.ts';
-import { type Planning, storeMs } from '../../engine/forecast/planning.ts';
+import type { Part } from '../../engine/forecast/plan-time.ts';
+import { type Planning, type Question, storeMs } from '../../engine/forecast/planning.ts';
 import { readShelf } from '../../engine/reading/collection.ts';
 import { listShelves } from './endpoints.ts';
 import { booksOf } from './open.ts';
@@ -16,10 +16,10 @@ import { volumes } from './volumes/volumes.ts';
 
 const manyVolumes = 1_000_000;
 
-export async function partsOfBooks(
-  planning: Planning,
-  { names, isSync, again }: { names: readonly string[]; isSync: boolean; again: boolean },
-): Promise<Part[]> {
+export async function partsOfBooks(planning: Planning, question: Question): Promise<Part[]> {
+  const { streams: names } = question;
+  const again = question.kind === 'backfill' && question.range.again;
+  const lane = question.kind === 'sync' ? 'fresh' : 'backfill';
   const parts: Part[] = [];
   let brought = 0;
   if (names.includes('books.shelves')) {
@@ -33,8 +33,7 @@ export async function partsOfBooks(
   }
   if (names.includes('books.volumes')) {
     const many = brought + (await waitingVolumes(planning.ctx, planning.nowMs, again));
-    const asked: Asked[] = [{ cost: 1, lane: isSync ? 'fresh' : 'backfill', many }];
-    parts.push({ stream: 'volumes', readers: [asked], storeMs: storeMs.record });
+    parts.push({ stream: 'volumes', readers: [[{ cost: 1, lane, many }]], storeMs: storeMs.record });
   }
   return parts;
 }
