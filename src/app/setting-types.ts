@@ -15,8 +15,10 @@ export interface Setting {
   readonly emptyIsValue?: boolean;
   /** The machine sets it for all programs, in capitals or in small letters. Commands of the operator get it. */
   readonly ofMachine?: boolean;
-  /** May appear in the accounts file, as a plain value or only as a reference. Undefined: a setting of the process. */
-  readonly inFile?: 'plain' | 'reference';
+  /** The whole process has one value, so the accounts file has none. */
+  readonly ofProcess?: boolean;
+  /** It lets people in, so the accounts file has no value of it, only a reference. */
+  readonly onlyByReference?: boolean;
 }
 
 /** Value types of a table of settings. */
@@ -93,8 +95,8 @@ export const moment = z
   .transform(value => Date.parse(value));
 
 /** A key or a token of a source, which an accounts file only refers to. */
-export const secret = (says: string) => ({ schema: credential, says, secret: true, inFile: 'reference' }) as const;
+export const secret = (says: string) => ({ schema: credential, says, secret: true, onlyByReference: true }) as const;
 
 /** A whole number of a source. */
 export const amount = (least: number, usual: number, says: string) =>
-  ({ schema: count(least).default(usual), default: String(usual), says, inFile: 'plain' }) as const;
+  ({ schema: count(least).default(usual), default: String(usual), says }) as const;

@@ -20,11 +20,11 @@ import { readLakeStatus } from '../../lake/state.ts';
 import { lostBy, rulesIn } from '../../privacy/fields/losses.ts';
 import { cannotOf } from '../../sources/cannot.ts';
 import { sources, streams } from '../../sources/index.ts';
-import { count } from '../../words.ts';
+import { count, duration } from '../../words.ts';
 import { listStreams, parsePast, parseTime } from '../arguments.ts';
 import { chosenAccount } from '../choose-account.ts';
 import { type Act, type Deps, jsonOption, note } from '../command.ts';
-import { duration, print, printJson, say, table } from '../output/terminal.ts';
+import { print, printJson, say, table } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 import { chooseStreams, skipPaused } from './follow.ts';
 import { askedFor } from './forecast.ts';
@@ -109,7 +109,7 @@ export function questionOf(kind: string, names: readonly string[], options: Opti
 async function tellLake(db: pg.Pool): Promise<void> {
   const lake = await readLakeStatus(db);
   if (lake === undefined) return;
-  const took = lake.usual_seconds === null ? '' : `; an export usually takes ${duration(lake.usual_seconds * 1000)}`;
+  const took = lake.usual_seconds === null ? '' : `; an export usually takes ${duration(lake.usual_seconds)}`;
   say(`The lake follows at its next export: ${count(lake.pending, 'change')} of before are pending${took}.`);
 }
 
@@ -213,11 +213,11 @@ function show(planned: PlanResult): void {
     stream,
     one.requests,
     one.credits,
-    duration(one.seconds * 1000),
+    duration(one.seconds),
     one.from,
     one.until,
   ]);
-  const total = ['all', requests, credits, duration(seconds * 1000), planned.at, planned.done_at];
+  const total = ['all', requests, credits, duration(seconds), planned.at, planned.done_at];
   print(table(['stream', 'requests', 'credits', 'time', 'from', 'until'], [...rows, total]));
   const { tickets_stored_at: tickets, messages_stored_at: messages, fresh_waits_seconds: waits } = planned;
   if (tickets !== null)

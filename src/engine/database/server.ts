@@ -33,8 +33,6 @@ export interface ServerFacts {
   readonly fsync: boolean;
   readonly fullPageWrites: boolean;
   readonly autovacuum: boolean;
-  /** Whether the server can compress long texts with lz4. */
-  readonly lz4: boolean;
   readonly databaseBytes: number;
   /** How far its clock is ahead of this machine's, at least, in ms; 0 if the duration of the query hides it. */
   readonly aheadMs: number;
@@ -103,8 +101,6 @@ select current_setting('server_version_num')::int as "versionNumber", current_se
   narrow.most, narrow.others,
   current_setting('fsync')::boolean as fsync, current_setting('full_page_writes')::boolean as "fullPageWrites",
   current_setting('autovacuum')::boolean as autovacuum,
-  exists (
-    select from pg_settings where name = 'default_toast_compression' and 'lz4' = any (enumvals)) as lz4,
   pg_database_size(d.oid)::float8 as "databaseBytes", extract(epoch from statement_timestamp())::float8 * 1000 as "atMs"
 from me join pg_database d on d.datname = current_database()
 cross join lateral (

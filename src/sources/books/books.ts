@@ -111,7 +111,7 @@ export const books: Source<BooksPart> = {
     };
   },
   forecast: async (planning, question) => (await import('./forecast.ts')).partsOfBooks(planning, question),
-  checks: async () => (await import('./doctor.ts')).catalogChecks,
+  checks: async () => ({ area: 'catalog', checks: (await import('./doctor.ts')).catalogChecks }),
   lakeTables,
   audit: {
     streams: [shelves.key, volumes.key],

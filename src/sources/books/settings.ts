@@ -20,12 +20,10 @@ export const booksSettings = {
     end: '/books/v1',
     says: 'Base address of the book catalog; ends in `/books/v1`. HTTPS, with the same exceptions.',
     secret: true,
-    inFile: 'plain',
   },
   BOOKS_USERS: {
     schema: users.default([]),
     says: 'Ids of the users whose public shelves are mirrored, separated by commas or spaces.',
-    inFile: 'plain',
   },
   BOOKS_API_KEY: secret('API key for public data of the catalog.'),
   BOOKS_ACCESS_TOKEN: secret(
@@ -34,7 +32,6 @@ export const booksSettings = {
   BOOKS_CLIENT_ID: {
     schema: credential,
     says: 'Id of the OAuth client that obtains tokens for that user.',
-    inFile: 'plain',
   },
   BOOKS_CLIENT_SECRET: secret('Secret of that OAuth client.'),
   BOOKS_REFRESH_TOKEN: secret("The user's refresh token for that OAuth client."),
@@ -43,13 +40,11 @@ export const booksSettings = {
     default: 'https://oauth2.googleapis.com/token',
     says: 'Token endpoint of that OAuth client.',
     secret: true,
-    inFile: 'plain',
   },
   BOOKS_LIBRARY: {
     schema: z.enum(['true', 'false'], { error: 'must be true or false' }).default('true'),
     default: 'true',
     says: "Whether the user's own library is mirrored if a token is set: true or false.",
-    inFile: 'plain',
   },
   BOOKS_COUNTRY: {
     schema: z
@@ -58,7 +53,6 @@ export const booksSettings = {
       .transform(value => value.toUpperCase())
       .optional(),
     says: 'Country of prices and sales information, such as DE.',
-    inFile: 'plain',
   },
   BOOKS_REQUESTS_PER_DAY: amount(1, 1000, 'Request quota for any 24 hours.'),
   BOOKS_REQUESTS_PER_SECOND: amount(1, 5, 'Requests per second.'),

@@ -107,7 +107,7 @@ export const helpdesk: Source<HelpdeskPart> = {
     };
   },
   forecast: async (planning, question) => (await import('./forecast/lists.ts')).partsOf(planning, question),
-  checks: async () => (await import('./doctor/checks.ts')).helpdeskChecks,
+  checks: async () => ({ area: 'help desk', checks: (await import('./doctor/checks.ts')).helpdeskChecks }),
   lakeTables,
   audit: {
     streams: [tickets.key],

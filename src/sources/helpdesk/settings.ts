@@ -12,7 +12,6 @@ export const helpdeskSettings = {
     says: 'Base address of the help desk; ends in `/api/v1`. HTTPS, except to this machine itself and to names without a dot.',
     // The URL itself is no secret, but people paste keys and passwords into URLs.
     secret: true,
-    inFile: 'plain',
   },
   HELPDESK_TOKEN: secret('Access token of the help desk: made by installing its API app, in its settings (apps tab).'),
   HELPDESK_CREDITS: amount(1, 100, 'Credits of the whole account per period.'),
@@ -23,7 +22,6 @@ export const helpdeskSettings = {
     schema: moment.default(0),
     default: 'everything',
     says: 'Start of the mirror (ISO 8601); older records are not read.',
-    inFile: 'plain',
   },
   HELPDESK_LOOKBACK_SECONDS: amount(
     0,
@@ -34,7 +32,6 @@ export const helpdeskSettings = {
     schema: percent.default(10),
     default: '10',
     says: 'Share of credits reserved for sweeps while other work is queued.',
-    inFile: 'plain',
   },
   AUDIT_TICKETS_PER_HOUR: amount(
     0,

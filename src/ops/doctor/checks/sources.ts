@@ -18,7 +18,6 @@ export const sourceChecks: readonly Check[] = [
   ...sources.map(
     (source): Check => ({
       name: `streams of ${source.label}`,
-      area: 'sources',
       of: 'account',
       looks: 'limits of the mirror, such as unknown deletions',
       needs: ['settings'],
@@ -34,7 +33,6 @@ export const sourceChecks: readonly Check[] = [
   ...sources.map(
     (source): Check => ({
       name: `pages of ${source.label}`,
-      area: 'sources',
       of: 'account',
       looks: 'pages with fewer records than were asked for, though others follow, as runs have met them',
       needs: ['tables'],
@@ -58,7 +56,6 @@ export const sourceChecks: readonly Check[] = [
   ...asked.map(
     (source): Check => ({
       name: source.label,
-      area: 'sources',
       of: 'account',
       looks: 'reachability of the source, and its credentials (401, 403); one request',
       needs: ['tables', 'sources of the account'],
