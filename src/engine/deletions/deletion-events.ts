@@ -8,6 +8,7 @@ import { keepChanges, rowsOf } from '../commit/merge.ts';
 import { type Context, sourceOf } from '../context.ts';
 import type { Claim } from '../runs/claims.ts';
 import { rangeOf } from '../runs/ranges.ts';
+import { buryParts } from './bury.ts';
 import { clearing, type Mortal, partsOf } from './row-facts.ts';
 
 export interface DeletionEvents {
@@ -51,13 +52,9 @@ export async function buryByEvents(ctx: Context, claim: Claim, source: string, e
         ],
       );
       deleted += rows.length;
-      for (const part of rows.length > 0 ? partsOf(stream) : [])
-        await client.query(
-          `update ${rowsOf(part.table)} t set _deleted_at = p._deleted_at, _synced_at = $3 from ${table} p
-             where t.account_id = $1 and t.${part.parent} = any ($2) and t._deleted_at is null
-               and p.account_id = $1 and p.id = t.${part.parent}`,
-          [claim.account, rows.map(({ id }) => id), new Date(nowMs)],
-        );
+      const buried = rows.map(({ id }) => id);
+      const parts = { of: stream.merge.declared.root, parts: partsOf(stream) };
+      await buryParts(client, claim.account, parts, buried, nowMs);
     }
     return { counts: { deleted } };
   });

@@ -1,7 +1,7 @@
 /** The rows of a stream of details, and of its parent, as the stream declares them. SQL is over `t`, a row of the parent. */
 
 import type { ByIdStream, DetailStream, Name, Row } from '../../sources/source.ts';
-import { isAhead, rowsOf } from '../commit/merge.ts';
+import { isAhead } from '../commit/merge.ts';
 import { readingOf } from '../database/open-candidates.ts';
 import type { StreamKey } from '../database/stream-key.ts';
 
@@ -60,14 +60,6 @@ export function readingsIn(details: readonly string[], version: string) {
       readings.map(asOf => [asOf, `case when not ${isAhead(`t.${asOf}`, '$4')} then t.${asOf} end`]),
     ),
   };
-}
-
-/** SQL: no member is stored. A record that returned may still have members from before its tombstone. */
-export function noMembers({ merge }: Pick<Detail, 'merge'>, id: string): string {
-  const { root } = merge.declared;
-  return `(
-            select true from ${rowsOf(root)} m where m.account_id = $1 and m.${root.parent} >= ${id} and m.${root.parent} <= ${id}
-            order by m.${root.parent} limit 1) is null`;
 }
 
 /** SQL: the ids that the row mentions, as an array. */

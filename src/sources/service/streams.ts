@@ -12,7 +12,7 @@ import { checkOf, factsOf, timeOf } from '../record/check.ts';
 import { personalOf } from '../record/personal.ts';
 import { columnNameOf, type Facts } from '../record/record.ts';
 import { mergeOf, parentColumn, tablesOf } from '../record/tables.ts';
-import { identify, type ListStream, type Row, type SourceTable, type Stream } from '../source.ts';
+import { identify, type ListStream, type Part, type Row, type SourceTable, type Stream } from '../source.ts';
 import type { DeclaredList, DeclaredStream, ListOptions, Shared } from './declared.ts';
 import { detailsOf } from './details.ts';
 import { limitOf, type Paginator, pageRequest, sized, timedReader, valueAt, wholeReader } from './paginator.ts';
@@ -133,11 +133,13 @@ function listOf(shared: Shared, stream: DeclaredList, all: readonly DeclaredStre
     ...(stream.kind !== 'feed' && getOf(stream.options, check, record.name)),
     deletions: deletionsOf(stream),
     details,
-    parts: details.map(one => ({ table: { name: `${name}.${one}` }, parent: parentColumn(record) })),
+    parts: details.map(one => partOf(`${name}.${one}`, parentColumn(record))),
     ...(personal && { personal: declaredRules(of, personal) }),
     ...factsOf(record),
   };
 }
+
+const partOf = (name: string, parent: string): Part => ({ name, parent, key: [parent, 'id'] });
 
 const timeFieldOf = (stream: DeclaredList): string | undefined => {
   if (stream.kind === 'feed') return stream.options.deletes?.at;
