@@ -51,8 +51,6 @@ const workerOptions = {
 /** Failed jobs stay visible for two weeks. Completed work is in the run. */
 const failedSeconds = 14 * 24 * 3600;
 const jobOptions = { attempts: 1, removeOnComplete: true, removeOnFail: { age: failedSeconds, count: 1000 } };
-/** Further than any clock is ahead. */
-const anyTimeMs = 24 * 3_600_000;
 
 const nameOf = (name: string) => `shelfdesk-${name}`;
 
@@ -84,11 +82,6 @@ export async function onRedis(url: string): Promise<Queues> {
       jobs.on('error', () => {}); // The command that needs the queue fails with the same error.
       return {
         bull: jobs,
-        async forget() {
-          await jobs.clean(-anyTimeMs, 0, 'failed');
-          // BullMQ would leave the newest hundred.
-          await redis.xtrim(jobs.toKey('events'), 'MAXLEN', 0);
-        },
         remove: () => jobs.obliterate({ force: true }),
         add: (name, id, payload) => addTo(jobs, name, id, payload),
         work: (process, onError) => {
@@ -140,10 +133,6 @@ export async function onPostgres(url: string): Promise<Queues> {
       return {
         // The same class on another backend; only the types of its connections differ.
         bull: jobs as unknown as Queue,
-        async forget() {
-          await jobs.clean(-anyTimeMs, 0, 'failed');
-          await pool.query('delete from event where queue = $1', [nameOf(name)]);
-        },
         async remove() {
           await jobs.obliterate({ force: true });
           await pool.query('delete from event where queue = $1', [nameOf(name)]);
