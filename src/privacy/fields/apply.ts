@@ -109,7 +109,7 @@ async function settle(
   );
   const isFirst = (pending ?? 0) > 0;
   // Later texts quote what the rules have left.
-  if (isFirst) add('reasons', await blankReasons(client, account, keys));
+  add('reasons', isFirst ? await blankReasons(client, account, keys) : 0);
   await forgetRequests(client, account);
   if (isFirst || anyChanged())
     await client.query(
