@@ -5,7 +5,7 @@
 
 import { join } from 'node:path';
 import type pg from 'pg';
-import { makeLedgerPool, makePool } from '../engine/database/pool.ts';
+import { keepPlansIn, makeLedgerPool, makePool } from '../engine/database/pool.ts';
 import { plainly, remedyOfConnect } from '../engine/database/session/connect-failures.ts';
 import { whereOffered } from '../engine/database/session/prefer-tls.ts';
 import type { Bound } from '../engine/runs/accounts/accounts.ts';
@@ -48,6 +48,7 @@ export async function openWarehouse(
   stack.defer(() => pool.end());
   const ledger = makeLedgerPool(url);
   stack.defer(() => ledger.end());
+  keepPlansIn(ledger, pool);
   await pool.query('select').catch(refusal);
   const opened = stack.move();
   return { url, pg: pool, ledger, folder, [Symbol.asyncDispose]: () => opened.disposeAsync() };

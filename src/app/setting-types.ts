@@ -94,3 +94,10 @@ export const percent = count(1, 100);
 export const moment = z
   .union([z.iso.datetime({ offset: true }), z.iso.date()], { error: 'must be a time such as 2024-01-01T00:00:00Z' })
   .transform(value => Date.parse(value));
+
+/** A key or a token of a source, which an accounts file only refers to. */
+export const secret = (says: string) => ({ schema: credential, says, secret: true, onlyByReference: true }) as const;
+
+/** A whole number of a source. */
+export const amount = (least: number, usual: number, says: string) =>
+  ({ schema: count(least).default(usual), default: String(usual), says }) as const;
