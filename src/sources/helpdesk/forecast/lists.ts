@@ -45,7 +45,6 @@ async function inquire<T extends Row>(
   const request = stream.request(list, ask);
   counted.push({ what, credits: request.cost });
   const reply = await helpdeskOf(ctx).send(request, { lane: 'interactive', signal: ctx.signal });
-  planning.latencyMs = Math.min(planning.latencyMs ?? Number.POSITIVE_INFINITY, helpdeskOf(ctx).send.latencyMs());
   if (reply.total !== stream.paging.depth) return reply;
   planning.assumed.add(`the source counts at most ${stream.paging.depth} records; there may be more`);
   return reply;
