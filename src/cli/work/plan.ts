@@ -38,18 +38,7 @@ interface Options {
 
 const kinds = ['sync', 'backfill'] as const;
 
-export interface PlanResult extends Planned {
-  readonly account: string;
-  /** When all tickets, and then all messages, are here; null if the run does not read them. */
-  readonly tickets_stored_at: string | null;
-  readonly messages_stored_at: string | null;
-  /** What the forecast does not know about the streams of this run. */
-  readonly limitations: readonly string[];
-  /** Nightly runs that start before the end of this run. Their sweep gets a tenth of the credits meanwhile. */
-  readonly nightly_runs: readonly string[];
-  /** Field rules, and what works no more, or with less, by each. */
-  readonly field_rules: readonly { readonly rule: string; readonly lost: readonly string[] }[];
-}
+export type PlanResult = Awaited<ReturnType<typeof planIn>>;
 
 export function addPlan(program: Command, deps: Deps, act: Act): void {
   program
@@ -173,7 +162,7 @@ export async function planFromMirror(
   return await planIn(ctx, config, asked, { isSet, asks: false, keeps: false });
 }
 
-async function planIn(ctx: Context, config: Config, asked: Question, { isSet, asks, keeps }: How): Promise<PlanResult> {
+async function planIn(ctx: Context, config: Config, asked: Question, { isSet, asks, keeps }: How) {
   const { kind } = asked;
   // The run skips paused streams too.
   const question = { ...asked, streams: await skipPaused(ctx, asked.streams) };
@@ -187,10 +176,14 @@ async function planIn(ctx: Context, config: Config, asked: Question, { isSet, as
     account: ctx.account,
     ...planned,
     assumptions,
+    /** When all tickets, and then all messages, are here; null if the run does not read them. */
     tickets_stored_at: inAt('tickets'),
     messages_stored_at: inAt('messages'),
+    /** What the forecast does not know about the streams of this run. */
     limitations: streams.filter(({ key }) => question.streams.includes(key)).flatMap(cannotOf),
+    /** Nightly runs that start before the end of this run. Their sweep gets a tenth of the credits meanwhile. */
     nightly_runs: nightsIn(config, planned, ctx.clock.now()),
+    /** Field rules, and what works no more, or with less, by each. */
     field_rules: rulesIn(config.fieldRules).map(({ written, full }) => ({
       rule: written,
       lost: lostBy(config.fieldRules, full),
