@@ -20,6 +20,7 @@ import { ambiguous } from '../../engine/runs/operations.ts';
 import { command, pausedOf, since, unlessPaused } from '../../engine/runs/pauses.ts';
 import {
   adoptRun,
+  type Counts,
   endAbandonedRuns,
   endRun,
   isMostlyRejected,
@@ -34,7 +35,7 @@ import type { Stream } from '../../sources/source.ts';
 import { liveWorkers } from '../../status/workers.ts';
 import { amount, choiceOf, count } from '../../words.ts';
 import { inOrder, showProgress } from '../output/progress.ts';
-import { print, printJson, say, style, table } from '../output/terminal.ts';
+import { type Columns, print, printJson, say, style, tableOf } from '../output/terminal.ts';
 
 /** Polling intervals for progress and for live workers. */
 const lookMs = 200;
@@ -253,22 +254,12 @@ const interruptedInOutage = (run: number, why: Error) =>
     why,
   );
 
-interface LocalWorker extends AsyncDisposable {
-  /** Starts a worker in this process if no other worker is live. */
-  lookForWorkers(): Promise<void>;
-  areOurs(): boolean;
-  /** Sets the run that this command follows. */
-  watch(run: number): void;
-  /** Rejects when the reconciler failed. */
-  readonly failed: Promise<never>;
-}
-
 function localWorker(
   { ctx, presence }: Account,
   jobs: readonly Job[],
   server: Parameters<typeof openQueue>[0],
   onFailure: (stream: string, error: unknown) => void,
-): LocalWorker {
+) {
   let working: Working | undefined;
   let said = false;
   let watched: number | undefined;
@@ -282,7 +273,8 @@ function localWorker(
     await reconcile(ctx.pg, [{ ctx, queue, worker: presence.id, jobs: working?.jobs ?? noJobs }]);
   });
   return {
-    async lookForWorkers() {
+    /** Starts a worker in this process if no other worker is live. */
+    async lookForWorkers(): Promise<void> {
       if (working) return;
       const [other] = await liveWorkers(ctx.pg, [ctx.account]);
       if (other) {
@@ -300,12 +292,14 @@ function localWorker(
       if (watched !== undefined) reconciling.ring();
     },
     areOurs: () => working !== undefined,
-    watch(run) {
+    /** Sets the run that this command follows. */
+    watch(run: number): void {
       watched = run;
       reconciling.ring();
     },
+    /** Rejects when the reconciler failed. */
     failed: reconciling.failed,
-    async [Symbol.asyncDispose]() {
+    async [Symbol.asyncDispose](): Promise<void> {
       reconciling.stop();
       await working?.[Symbol.asyncDispose]();
       await theirs?.[Symbol.asyncDispose]();
@@ -330,7 +324,7 @@ export function resultOf(run: number, { state, streams }: Awaited<ReturnType<typ
 export function report(result: RunResult, { json = false } = {}): void {
   const { run, state, streams } = result;
   if (json) printJson(result);
-  else printTable(streams);
+  else print(tableOf(streams, { stream: one => one.stream, state: one => one.state, ...countColumns }));
   const credits = streams.reduce((sum, stream) => sum + stream.credits, 0);
   const rejected = streams.reduce((sum, stream) => sum + stream.rejected, 0);
   const most = streams.some(isMostlyRejected) ? `, most rejected` : '';
@@ -349,18 +343,13 @@ export function report(result: RunResult, { json = false } = {}): void {
     );
 }
 
-function printTable(streams: readonly StreamProgress[]): void {
-  const columns = ['stream', 'state', 'seen', 'new', 'changed', 'unchanged', 'removed', 'rejected', 'credits'];
-  const cells = streams.map(s => [
-    s.stream,
-    s.state,
-    s.seen,
-    s.inserted,
-    s.updated,
-    s.unchanged,
-    s.deleted,
-    s.rejected,
-    s.credits,
-  ]);
-  print(table(columns, cells));
-}
+/** What became of the records of a stream. */
+export const countColumns: Columns<Counts> = {
+  seen: one => one.seen,
+  new: one => one.inserted,
+  changed: one => one.updated,
+  unchanged: one => one.unchanged,
+  removed: one => one.deleted,
+  rejected: one => one.rejected,
+  credits: one => one.credits,
+};

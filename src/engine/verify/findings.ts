@@ -183,22 +183,6 @@ export async function standingIn(
   return new Map(rows.map(({ id, ...standing }) => [id, standing]));
 }
 
-/** Whether a run that does not only compare reads this stream now, or did since then. */
-export async function isReadBeside(
-  db: Queryable,
-  { account, stream }: Pick<Key, 'account' | 'stream'>,
-  sinceMs: Ms,
-): Promise<boolean> {
-  const { rows } = await db.query<{ is: boolean }>(
-    `select exists (
-       select from sync.run_streams s join sync.stored_runs r on r.id = s.run_id
-       where s.account_id = $1 and s.stream_key = $2 and r.kind not in ('audit', 'verify')
-         and (s.state = 'running' or s.finished_at >= $3)) as is`,
-    [account, stream, new Date(sinceMs)],
-  );
-  return rows[0]!.is;
-}
-
 /** The time through which the stream is complete, by the source's clock; undefined if it was never read. */
 export async function completeThrough(db: Queryable, account: string, stream: StreamKey): Promise<Ms | undefined> {
   const { rows } = await db.query<{ ms: Ms | null }>(

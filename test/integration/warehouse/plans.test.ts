@@ -231,7 +231,7 @@ test('waiting tickets are found by their index, however many wait or do not, and
     const next = (limit: number) => pending.next(when, limit);
     const same = (c: Client, ids: readonly number[]) => {
       const all = ids.map(i => ({ id: `t${i}`, updatedMs: second(i), asOfMs: second(1e6), text: '{}' }));
-      return claimSame(c, claim, messages, all, { nowMs: second(1e6), asOfMs: 0, onlyFirst: true });
+      return claimSame(c, claim, messages, all, { nowMs: second(1e6), asOfMs: 0 });
     };
     // Prepared on nothing, and often enough for a generic plan.
     for (let i = 0; i < 12; i++) {
