@@ -6,8 +6,9 @@ import { addSchedule, type Scheduled } from '../../src/cli/work/schedule.ts';
 import { keepSchedule, plansFor } from '../../src/engine/queue/schedule.ts';
 import { nameAccount } from '../../src/engine/runs/accounts/accounts.ts';
 import { claimSlot, forgetOld, type Plan } from '../../src/engine/runs/slots.ts';
-import { streamsOf } from '../../src/sources/index.ts';
+import { streams, streamsOf } from '../../src/sources/index.ts';
 import { command } from '../support/command.ts';
+import { keysOf } from '../support/keys.ts';
 import { emptyDatabase, freshDatabase } from '../support/postgres.ts';
 import { at, open, type Scripted, scripted } from '../support/scripted.ts';
 import { boundTo } from '../support/sources.ts';
@@ -88,6 +89,38 @@ describe('claimSlot', () => {
       await endAll(source);
       expect(await claim(source, plans[schedule], 61), which).toMatchObject({ run: expect.any(Number) });
     }
+  });
+
+  test('a nightly run of both sources is in the way of the next until it has read the last stream of each', async () => {
+    await using source = await scripted();
+    const [both] = plansFor(streams);
+    expect(both).toMatchObject({ schedule: 'nightly', streams: keysOf(['users', 'customers', 'tickets', 'shelves']) });
+    for (const [left, blocks] of [
+      [['tickets'], true],
+      [['shelves'], true],
+      [['users', 'customers', 'tickets'], true],
+      [['users', 'customers'], false],
+      [[], false],
+    ] as const) {
+      await source.rows('delete from sync.schedule_slots');
+      await endAll(source);
+      const { run } = (await claim(source, both!, 0)) as { run: number };
+      await source.rows(
+        `update sync.stored_run_streams s set state = 'completed' from sync.stored_runs r
+         where r.id = s.run_id and r.kind = 'nightly' and s.stream <> all($1)`,
+        left,
+      );
+      const next = blocks ? { skipped: `run ${run} is open` } : { run: expect.any(Number) };
+      expect(await claim(source, both!, 60), String(left)).toEqual(next);
+    }
+  });
+
+  test('an open run that has read the top already is no reason to skip', async () => {
+    await using source = await scripted();
+    await open(source.pool, ['customers', 'tickets', 'messages'], at(0), { kind: 'sync' });
+    expect(await claim(source, fresh, 60)).toMatchObject({ skipped: expect.any(String) });
+    await source.rows(`update sync.stored_run_streams set state = 'completed' where stream = 'tickets'`);
+    expect(await claim(source, fresh, 120)).toMatchObject({ run: expect.any(Number) });
   });
 });
 
