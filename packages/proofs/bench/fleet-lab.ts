@@ -51,7 +51,7 @@ export async function startWorker(
     let told = '';
     child.stderr.on('data', text => {
       told += text;
-      if (/^Running for/m.test(told)) resolve();
+      if (/\bRunning for\b/.test(told)) resolve();
     });
     void ended.then(() => reject(new Error(`the worker ended: ${told}`)));
   });

@@ -194,13 +194,18 @@ export interface Watching {
 }
 
 /** Moves the account, or resumes its move. Returns what is equal in both: number and digest of the rows of each table. */
-export async function changeWarehouse(move: Move, { signal, told, time }: Watching): Promise<Same[]> {
+export const changeWarehouse = (move: Move, watching: Watching): Promise<Same[]> =>
+  moveRows(move, watching).catch(error => {
+    throw explain(error);
+  });
+
+async function moveRows(move: Move, { signal, told, time }: Watching): Promise<Same[]> {
   const { account, from, to } = move;
-  const isNew = (await lookAtMove(move)) === 'new';
   await using here = await openCopying(from.url, 'shelfdesk: moves');
   await using there = await openCopying(to.url, 'shelfdesk: moves');
   const both: Both = { from: here.client, to: there.client, account };
   for (const client of [both.from, both.to]) await requireAlone(client, account);
+  const isNew = (await lookAtMove(move)) === 'new';
   await both.to.query('set shelfdesk.copying = on');
   const tables = await requireAlike(move, both);
   await bringCalendars(both, to.name);
@@ -261,10 +266,20 @@ export async function changeWarehouse(move: Move, { signal, told, time }: Watchi
     await noted();
     throw new ShelfdeskError(
       `${table.name} differs: ${here.rows} rows here, ${there.rows} in ${to.name}`,
-      'Nothing is lost, and the account is still of this warehouse. Run the same command again: it copies that table anew.',
+      'Nothing is lost: the rows here stay. Run the same command again: it copies that table anew.',
       exitCodes.failed,
     );
   }
+}
+
+/** What a role may not do, and what another session holds. Nothing is lost: the move resumes. */
+function explain(error: unknown): unknown {
+  const { code, message } = error as { code?: string; message: string };
+  if (code === '55P03')
+    return new ShelfdeskError(`another session holds a table: ${message}`, 'Run the same command again: it resumes.');
+  if (code !== '42501') return error;
+  const remedy = 'Run the command as the role that owns the tables, in both warehouses: it resumes.';
+  return new ShelfdeskError(`this role may not move accounts: ${message}`, remedy, exitCodes.failed, error);
 }
 
 const durable = 'begin; set local synchronous_commit = on';
