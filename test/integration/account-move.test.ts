@@ -290,7 +290,21 @@ describe('an account that is read', () => {
       "has rows of an account 'ben' already",
     );
     expect(await run(a!, 'account', 'remove', 'ben', '--yes')).toMatchObject({ code: 0 });
-    expect(await run(b!, 'account', 'move', 'ben', '--to', a!.url, '--yes')).toMatchObject({ code: 0 });
+    // It dies before its mark replaces that of the way there.
+    const back = () => changeWarehouse(move('ben', [b!, a!]), watching());
+    const other = await a!.pool.connect();
+    await other.query(`begin; select from sync.moves where account_id = 'ben' for update`);
+    const dying = expect(back()).rejects.toThrow();
+    const waiting = 'select pg_terminate_backend(pid) from pg_locks where not granted';
+    await vi.waitFor(async () => expect(await rows(a!, waiting)).toHaveLength(1), 60_000);
+    await dying;
+    await other.query('rollback');
+    other.release();
+    expect([...(await movesOf(b!, 'ben')), ...(await movesOf(a!, 'ben'))].map(one => one.state)).toEqual([
+      'leaving',
+      'moved',
+    ]);
+    await back();
     expect(await run(a!, '--account', 'ben', 'sync')).toMatchObject({ code: 0 });
     expect(await rows(a!, known, person.value)).toEqual([{ known: true }]);
   }, 120_000);

@@ -70,8 +70,9 @@ export async function lookAtMove({ account, from, to }: Move): Promise<'new' | '
     if (there.state !== 'arrived') return 'begun';
     throw new UsageError(`account '${account}' moved to ${left.place} already`, 'There is nothing to do.');
   }
-  if (left?.state === 'leaving' && there === undefined && left.place === to.name) return 'begun';
-  if (left !== undefined)
+  // It died before the new warehouse had its mark. One of an earlier move may be there.
+  const isAlone = left?.state === 'leaving' && left.place === to.name && !/ing$/.test(there?.state ?? '');
+  if (left !== undefined && !isAlone)
     throw new UsageError(
       `account '${account}' ${left.state === 'moved' ? 'moved' : 'is moving'} to ${left.place}`,
       left.state === 'moved'
@@ -94,7 +95,7 @@ export async function lookAtMove({ account, from, to }: Move): Promise<'new' | '
       `${to.name} has rows of an account '${account}' already, in ${held[0]!.table}`,
       'A name is one account. If those rows are of no use, run `npx shelfdesk account remove` there first.',
     );
-  return 'new';
+  return left === undefined ? 'new' : 'begun';
 }
 
 /** Throws ShelfdeskError unless all rows have a table there, and the clocks agree. */
@@ -116,16 +117,23 @@ async function requireAlike({ account, to }: Move, both: Both): Promise<MovedTab
         exitCodes.failed,
       );
   }
-  const clock = 'select extract(epoch from statement_timestamp())::float8 * 1000 as ms';
-  const [ours, other] = await Promise.all([both.from, both.to].map(client => client.query<{ ms: number }>(clock)));
-  const apart = Math.abs(ours!.rows[0]!.ms - other!.rows[0]!.ms);
-  if (apart > mostApartMs)
-    throw new ShelfdeskError(
-      `the clocks of both servers differ by ${Math.round(apart / 1000)} s`,
-      'Nothing was moved. The budget keeps times of its server: set the clocks first.',
-      exitCodes.failed,
-    );
+  await requireClocks(both);
   return moved;
+}
+
+/** The budget keeps times of its server. */
+async function requireClocks({ from, to }: Both): Promise<void> {
+  const timeOf = async (client: Queryable) =>
+    (await client.query<{ ms: number }>('select extract(epoch from statement_timestamp())::float8 * 1000 as ms'))
+      .rows[0]!.ms;
+  const [before, theirs, after] = [await timeOf(from), await timeOf(to), await timeOf(from)];
+  const apartMs = Math.max(before - theirs, theirs - after);
+  if (apartMs <= mostApartMs) return;
+  throw new ShelfdeskError(
+    `the clocks of both servers differ by ${Math.round(apartMs / 1000)} s`,
+    'Nothing was moved. Set the clocks first.',
+    exitCodes.failed,
+  );
 }
 
 /** Marks the account as leaving, and makes its rows read-only. Throws UsageError while a process serves it. */
