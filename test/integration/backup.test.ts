@@ -39,7 +39,7 @@ async function filled() {
 test('a table whose rows come in one piece leaves the connection ready for the next statement', async () => {
   await using database = await freshDatabase();
   await using session = await openCopying(database.url, 'a test');
-  const rows = await Array.fromAsync(copyOut(session.client, 'copy (select generate_series(1, 1000)) to stdout'));
+  const rows = await copyOut(session.client, 'copy (select generate_series(1, 1000)) to stdout').toArray();
   expect(rows).toHaveLength(1000);
   expect((await session.client.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
 });

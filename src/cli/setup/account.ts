@@ -23,7 +23,7 @@ import { count } from '../../words.ts';
 import { servedOf } from '../choose-account.ts';
 import { type Act, type Deps, jsonOption, note } from '../command.ts';
 import { operator } from '../operator.ts';
-import { askToType, print, printJson, say, table } from '../output/terminal.ts';
+import { askToConfirm, print, printJson, say, table } from '../output/terminal.ts';
 import { tablesOf } from '../warehouse.ts';
 import { exportNow } from '../work/lake.ts';
 import { moveAccount } from './move-account.ts';
@@ -155,7 +155,8 @@ async function remove(deps: Deps, account: string, { yes = false }: Asked): Prom
     ),
   );
   if (lake !== undefined) say(`The lake at ${lake.path} loses these rows, and all snapshots but its newest.`);
-  if (!yes) await confirm(account, held, deps.signal);
+  const all = `${count(sumOf(held), 'row')} in ${count(held.length, 'table')} and all jobs of account ${account}`;
+  if (!yes) await askToConfirm(account, { says: `${all} will be removed for good.`, act: 'a removal' }, deps.signal);
   await beginRemoval(pg, { account, who: operator() }, new Date(systemClock.now()));
   await removeQueue(fleet, warehouse, account);
   await clearAccount(pg, account, {
@@ -175,17 +176,4 @@ async function remove(deps: Deps, account: string, { yes = false }: Asked): Prom
     say('It still has settings here: the next `start` or `sync` reads it anew. Take them out if it is to stay away.');
 }
 
-async function confirm(account: string, held: readonly Held[], signal: AbortSignal): Promise<void> {
-  const rows = held.reduce((sum, one) => sum + one.rows, 0);
-  const typed = await askToType(
-    `${count(rows, 'row')} in ${count(held.length, 'table')} and all jobs of account ${account} will be removed for good. Type ${account} to confirm: `,
-    signal,
-  );
-  if (typed === account) return;
-  throw new UsageError(
-    typed === undefined
-      ? 'a removal cannot be undone and needs a confirmation, but there is no terminal'
-      : 'nothing was removed: what was typed differs',
-    'Add --yes to skip the confirmation.',
-  );
-}
+const sumOf = (held: readonly Held[]): number => held.reduce((sum, { rows }) => sum + rows, 0);

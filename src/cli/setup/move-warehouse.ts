@@ -5,12 +5,12 @@ import { addressOf, readDatabaseUrl } from '../../engine/database/session/connec
 import { changeWarehouse, giveUpMove, lookAtMove, type Place } from '../../engine/runs/accounts/change-warehouse.ts';
 import { rowsOf } from '../../engine/runs/accounts/remove-account.ts';
 import { UsageError } from '../../errors.ts';
-import { amount, count } from '../../words.ts';
+import { amount, count, duration } from '../../words.ts';
 import { servedOf } from '../choose-account.ts';
 import type { Deps } from '../command.ts';
 import { operator } from '../operator.ts';
 import { showLine } from '../output/line.ts';
-import { askToType, duration, print, printJson, say, table } from '../output/terminal.ts';
+import { askToType, print, printJson, say, table } from '../output/terminal.ts';
 import { tablesOf } from '../warehouse.ts';
 
 interface Asked {
@@ -49,8 +49,7 @@ export async function moveWarehouse(deps: Deps, { account, to, yes, json }: Aske
     const seconds = Math.max(0.001, (systemClock.monotonic() - sinceMs) / 1000);
     const left = (Math.max(0, held - arrived) / arrived) * seconds;
     const rate = `${amount(Math.round(arrived / seconds))} a second`;
-    if (arrived > 0)
-      line.show(`${amount(arrived)} of ${count(held, 'row')}, ${rate}, ${duration(left * 1000)} left: ${name}`);
+    if (arrived > 0) line.show(`${amount(arrived)} of ${count(held, 'row')}, ${rate}, ${duration(left)} left: ${name}`);
   };
   const time = () => new Date(systemClock.now());
   const same = await changeWarehouse(move, { signal: deps.signal, told, time }).finally(line.end);
