@@ -1,7 +1,7 @@
 /** The sources of this process. Only this file names those of the program, a line each; those of one's own come from a folder. */
 import { z } from 'zod';
 import { ownSources } from '../app/files/own-sources.ts';
-import { type StreamKey, streamKey } from '../engine/database/stream-key.ts';
+import { nameOfKey, type StreamKey, streamKey, tellApart } from '../engine/database/stream-key.ts';
 import { UsageError } from '../errors.ts';
 import { ownTables } from '../lake/own-tables.ts';
 import type { LakeTable } from '../lake/table.ts';
@@ -57,7 +57,10 @@ export const lakeTables: readonly LakeTable[] = [...ownTables, ...sources.flatMa
 export const streamsOf = (names: Pick<ReadonlySet<string>, 'has'>): readonly Stream[] =>
   streams.filter(({ source }) => names.has(source));
 
-export const streamNames = streams.map(stream => stream.name);
+tellApart(streams.map(({ key }) => key));
+
+/** The streams as people name them. */
+export const streamNames = streams.map(({ key }) => nameOfKey(key));
 
 /** The stream of a key. Throws Error if this version has no such stream: a newer version may have created the job. */
 export function streamOf(key: StreamKey): Stream {

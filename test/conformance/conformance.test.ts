@@ -425,6 +425,30 @@ describe('a third source with streams of the same names', long, () => {
     await s.sync();
     expect(await seen()).toEqual(followed);
   });
+
+  test('a stream is shown with its source where another source has one of that name', async () => {
+    await using crm = await openCrm();
+    await using desk = await openHelpdesk();
+    await using db = await freshDatabase();
+    const s = new House(program(), db, { ...crm.env, ...desk.env });
+    const both = ['helpdesk.customers', 'crm.customers'];
+    const synced = await s.sync();
+    for (const name of ['tickets', ...both]) expect(synced.stderr).toContain(`✓ ${name.padEnd(10)} `);
+    // The progress of each is its own.
+    expect(synced.stderr).toMatch(/✓ helpdesk\.customers 20 read/);
+    expect(synced.stderr).toMatch(/✓ crm\.customers 40 read/);
+    const { run, streams } = await s.json(['sync']);
+    const shown: string[] = streams.map((one: Json) => one.stream);
+    expect(shown).toEqual(expect.arrayContaining(['tickets', 'contacts', ...both]));
+    expect(Object.keys((await s.json(['plan'])).streams)).toEqual(expect.arrayContaining(shown));
+    for (const args of [['status'], ['status', '--wide'], ['runs', 'show', String(run)], ['schedule', '--json']])
+      for (const name of both) expect((await s.run(...args)).stdout, args.join(' ')).toMatch(name);
+    const paused = await s.run('pause', 'crm.customers');
+    expect(paused.stdout).toContain('crm.customers');
+    expect((await s.run('sync')).stderr).toContain('Skipped because paused: crm.customers.');
+    expect((await s.run('status')).stderr).toContain('Run `npx shelfdesk resume crm.customers`.');
+    await s.ends([0], 'resume', 'crm.customers');
+  });
 });
 
 describe('offsets, numbers as ids, a key in a header, refusals of another kind, and records by id', long, () => {

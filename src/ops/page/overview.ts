@@ -14,7 +14,17 @@ import { liveWorkers, type Worker } from '../../status/workers.ts';
 import { type Bucket, creditBuckets, graphed, type Range, summed } from './credits.ts';
 
 const figures = [
-  ...['account', 'stream', 'source', 'state', 'complete_from', 'complete_through', 'behind_seconds', 'target_seconds'],
+  ...[
+    'account',
+    'stream',
+    'name',
+    'source',
+    'state',
+    'complete_from',
+    'complete_through',
+    'behind_seconds',
+    'target_seconds',
+  ],
   ...['waiting', 'gap_count', 'open_rejects', 'latency_p95_seconds', 'deferred_until'],
 ] as const satisfies (keyof Figures)[];
 export type StreamFigures = Pick<Figures, (typeof figures)[number]>;
@@ -89,7 +99,7 @@ export async function readAccount(db: pg.Pool, account: string, range: Range): P
       streams: await readStreams(client, [account], ...figures, 'gaps'),
       problems: (await readAllProblems(client, [account])).slice(0, shownProblems),
       paused: await all<Paused>(
-        'select stream, paused_at, paused_by, reason from sync.paused where account_id = $1 order by stream',
+        'select sync.name_of(stream_key) as stream, paused_at, paused_by, reason from sync.paused where account_id = $1 order by 1',
       ),
       runs: runs.filter(one => !isQuiet(one)).slice(0, shownRuns),
       quiet: runs.filter(one => isQuiet(one) && one.started_at.getTime() > anHourAgo).length,

@@ -33,12 +33,16 @@ export async function partsOfBooks(
       requests += read.requests;
       brought += read.brought;
     }
-    parts.push({ stream: 'shelves', readers: [[{ cost: 1, lane: 'fresh', many: requests }]], storeMs: storeMs.page });
+    parts.push({
+      stream: 'books.shelves',
+      readers: [[{ cost: 1, lane: 'fresh', many: requests }]],
+      storeMs: storeMs.page,
+    });
   }
   if (names.includes('books.volumes')) {
     const many = brought + (await waitingVolumes(planning.ctx, catalog.volumes, planning.nowMs, again));
     const asked: Asked[] = [{ cost: 1, lane: isSync ? 'fresh' : 'backfill', many }];
-    parts.push({ stream: 'volumes', readers: [asked], storeMs: storeMs.record });
+    parts.push({ stream: 'books.volumes', readers: [asked], storeMs: storeMs.record });
   }
   return parts;
 }

@@ -72,7 +72,7 @@ export async function partsOfSync(planning: Planning, names: readonly string[]):
   return parts;
 }
 
-const partOf = (stream: string, asked: readonly Asked[]): Part => ({
+const partOf = (stream: StreamKey, asked: readonly Asked[]): Part => ({
   stream,
   readers: [asked],
   storeMs: engine.storeMs.page,
@@ -88,7 +88,7 @@ async function topOfUsers(planning: Planning): Promise<Part> {
   const options = { ...users.paging, lookbackMs: helpdeskOf(ctx).lookbackMs, firstLoad, ends };
   // The documentation names no pages of this list.
   const listed = { stream: users, list: 'default', lane: 'fresh', pages: false } as const;
-  return partOf('users', requestsOf(users.read(0, options), listed, evenly(ours || 1, 0, nowMs), nowMs));
+  return partOf(users.key, requestsOf(users.read(0, options), listed, evenly(ours || 1, 0, nowMs), nowMs));
 }
 
 /**
@@ -123,7 +123,7 @@ async function topOfCustomers(planning: Planning): Promise<Part> {
   const options = { ...customers.paging, lookbackMs: helpdeskOf(ctx).lookbackMs, firstLoad, walk, ends };
   const listed = { stream: customers, list: 'default', lane: 'fresh' } as const;
   const times = evenly(many, Math.max(since, 1), nowMs);
-  return partOf('customers', [
+  return partOf(customers.key, [
     ...requestsOf(customers.read(fromMs, options), listed, times, nowMs),
     ...(await again(planning, customers)),
   ]);
@@ -165,7 +165,7 @@ async function topOfTickets(planning: Planning): Promise<{ part: Part; brought: 
     brought.fresh += Math.min(top.wanted, Array.from(top.times).filter(time => time >= nowMs - freshMs).length);
   }
   return {
-    part: partOf('tickets', [...asked, ...(await again(planning, tickets))]),
+    part: partOf(tickets.key, [...asked, ...(await again(planning, tickets))]),
     brought: { ...brought, records: found },
   };
 }
@@ -287,7 +287,7 @@ async function gapsOfStream(
       for (const one of requestsOf(reading, { stream, list, lane: 'backfill' }, times, nowMs)) asked.push(one);
     }
   }
-  return { part: partOf(stream.name, [...asked, ...(await again(planning, stream))]), missing };
+  return { part: partOf(stream.key, [...asked, ...(await again(planning, stream))]), missing };
 }
 
 /**
