@@ -344,6 +344,20 @@ describe('the billing service of the guide', long, () => {
     ]);
   });
 
+  test('the dictionary, the diagram and the guide for agents have its tables', async () => {
+    await s.ends([0], 'migrate');
+    const dictionary = (await s.ends([0], 'schema', 'dictionary')).stdout;
+    for (const name of ['billing.invoices', 'billing.lines', 'safe.billing_clients'])
+      expect(dictionary).toContain(`### ${name}`);
+    expect(dictionary).toContain('The client; joins [billing.clients](#billingclients).id.');
+    const { stdout } = await s.ends([0], 'schema', 'erd');
+    expect(stdout).toContain('billing_clients |o--o{ billing_invoices : "client_id"');
+    expect(stdout).toContain('billing_invoices |o--o{ billing_lines : "invoice_id"');
+    await s.ends([0], 'schema', 'dbt');
+    const documented = `select column_name from analytics.data_dictionary where relation = 'invoices' and schema = 'billing' and comment is null`;
+    expect(await s.rows(documented)).toEqual([]);
+  });
+
   test('field rules follow numbers as ids, and parts', async () => {
     s = new House(program(), db, {
       ...of.env,

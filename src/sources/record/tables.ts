@@ -25,8 +25,13 @@ export function tablesOf(schema: string, record: AnyRecord, version?: string): r
   ];
 }
 
-/** Creates the table where it is missing, and adds the columns that are new. */
-export function tableStatements({ name, record, parent, version }: SourceTable): string[] {
+/** Creates the table where it is missing, and adds the columns that are new. `all`: the tables of its source. */
+export function tableStatements(
+  { name, record, parent, version }: SourceTable,
+  _place: number,
+  all: readonly SourceTable[],
+): string[] {
+  const whole = all.find(one => parentColumn(one.record) === parent);
   const keys = ['account_id', ...(parent === undefined ? [] : [parent]), 'id'];
   const columns = [
     ...fieldsThatAre(record, 'column')
@@ -43,7 +48,7 @@ export function tableStatements({ name, record, parent, version }: SourceTable):
     `comment on column ${name}.id is 'Id at the source.'`,
     ...(parent === undefined
       ? []
-      : [`comment on column ${name}.${parent} is 'Id of the record that this is part of.'`]),
+      : [`comment on column ${name}.${parent} is 'Id of the record that this is part of; joins ${whole!.name}.id.'`]),
     ...(version === undefined
       ? []
       : [
