@@ -270,7 +270,16 @@ function getOf(
   const path = (id: string) => get.replace(':id', encodeURIComponent(id));
   const selected = within === undefined ? {} : { within };
   return {
-    get: id => ({ path: path(id), query: {}, cost: 1, shape: 'single', kind, record, ...selected }),
+    get: id => ({
+      path: path(id),
+      query: {},
+      cost: 1,
+      shape: 'single',
+      kind,
+      record,
+      selector: 'getSelector',
+      ...selected,
+    }),
     sampled: true,
   };
 }
@@ -289,7 +298,13 @@ function requestOf(shared: Shared, stream: DeclaredStream, ask: Ask, record: Req
       : {};
   return {
     ...page,
-    ...{ path, query: { ...options.params, ...page.query, ...since }, cost: 1, shape: 'list' },
+    ...{
+      path,
+      query: { ...options.params, ...page.query, ...since },
+      cost: 1,
+      shape: 'list',
+      selector: 'dataSelector',
+    },
     ...(within !== undefined && { within }),
     ...{ kind: stream.record.name, record },
   };
@@ -315,6 +330,7 @@ function feedRequest(
         throw new Fatal(
           `GET ${path}: the reply has no field ${hasMorePath}`,
           'Correct hasMorePath of the feed: it names the word whether more events follow.',
+          exitCodes.usage,
         );
       if (!/^(true|1)$/i.test(String(more))) return undefined;
       // An event without an id has no place behind which the next page begins.
