@@ -18,12 +18,11 @@ const own = await ownSources();
 export const sources = [...all, ...own.map(({ source }) => source)] as readonly Source<object, SourceConfig>[];
 
 for (const [i, { name }] of sources.entries()) {
-  if (sources.findIndex(one => one.name === name) === i) continue;
-  const file = own[i - all.length]?.file;
+  const first = sources.findIndex(one => one.name === name);
+  if (first === i) continue;
+  const [one, other] = [i, first].map(place => own[place - all.length]?.file ?? 'the program');
   throw new UsageError(
-    file === undefined
-      ? `two sources have the name ${name}`
-      : `the source of ${file} has the name ${name}, as another source`,
+    `the source of ${one} has the name ${name}, as the one of ${other}`,
     'Give one of them another name.',
   );
 }

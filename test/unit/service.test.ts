@@ -3,7 +3,9 @@ import { expect, test } from 'vitest';
 import type { Ask } from '../../src/engine/reading/reading.ts';
 import { applyRules } from '../../src/privacy/fields/field-rules.ts';
 import { kindOf } from '../../src/sources/record/kinds.ts';
-import { children, columnNameOf, id, record, text, time } from '../../src/sources/record/record.ts';
+import { masksOfRecord } from '../../src/sources/record/masks.ts';
+import { keptOf } from '../../src/sources/record/personal.ts';
+import { children, columnNameOf, id, oneOf, record, reference, text, time } from '../../src/sources/record/record.ts';
 import {
   defineService,
   perDay,
@@ -87,6 +89,10 @@ test.each([
   [
     { streams: [feed(gone, '/gone', { cursorParam: 'after', deletes: { id: 'of', at: 'at', of: 'ordres' } })] },
     'and there is no stream ordres',
+  ],
+  [
+    { streams: [fullRefresh(record('parts', 'Parts.', { id: id(), of: reference('order', 'It') }), '/parts')] },
+    'the field of of parts refers to order, and there is no such stream',
   ],
 ] satisfies [Partial<Service<'shop'>>, string][])('a mistake is refused when it is declared: %o', (more, sentence) => {
   expect(() => shop(more)).toThrow(sentence);
@@ -206,4 +212,10 @@ test('a cursor that is no time of the record does not compile', () => {
   incremental(order, '/orders', { cursor: 'order', startParam: 'since' });
   // @ts-expect-error A path of one record has its id.
   fullRefresh(order, '/orders', { get: '/orders' });
+});
+
+test('a value of a list may tell of a person: it is masked, and goes with the person', () => {
+  const person = record('people', 'People.', { id: id(), faith: oneOf(['none', 'some'], 'Faith: ').personal('text') });
+  expect([...masksOfRecord(person)]).toEqual([['faith', { by: 'value' }]]);
+  expect(keptOf(person)).toEqual(['id']);
 });
