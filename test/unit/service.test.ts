@@ -45,7 +45,7 @@ test('each limit has a setting; the longest is the period, and its headers are r
   expect(Object.keys(source.settings)).toEqual(expect.arrayContaining([...Object.keys(most), 'SHOP_REQUESTS_PER_DAY']));
   const { limits, dialect, longestWaitMs } = connectionOf(source, { ...most, SHOP_REQUESTS_PER_DAY: 4000 });
   expect(limits).toEqual({
-    ...{ credits: 4000, periodMs: 86_400_000, requestsPerSecond: 3, reserve: 0, evenly: false },
+    ...{ credits: 4000, periodMs: 86_400_000, requestsPerSecond: 3, reserve: 0, evenly: false, aligned: true },
     further: [
       { ms: 60_000, requests: 60 },
       { ms: 3_600_000, requests: 900 },

@@ -170,6 +170,7 @@ function limitsOf({ name, limits }: Service<string>, values: Values): Limits {
     .map(one => ({ ms: lengthMs[one.per], requests: most(one) }));
   return {
     ...{ credits: most(longest), periodMs, requestsPerSecond, reserve: 0, evenly: periodMs <= lengthMs.minute },
+    ...(longest.per === 'day' && longest.resets === 'midnight UTC' && { aligned: true as const }),
     ...(further.length > 0 && { further }),
   };
 }
