@@ -1,5 +1,6 @@
 /** A declared service: the limits, settings and mistakes that need no server. */
 import { expect, test } from 'vitest';
+import { plansFor } from '../../src/engine/queue/schedule.ts';
 import type { Ask } from '../../src/engine/reading/reading.ts';
 import { applyRules } from '../../src/privacy/fields/field-rules.ts';
 import { kindOf } from '../../src/sources/record/kinds.ts';
@@ -218,4 +219,17 @@ test('a value of a list may tell of a person: it is masked, and goes with the pe
   const person = record('people', 'People.', { id: id(), faith: oneOf(['none', 'some'], 'Faith: ').personal('text') });
   expect([...masksOfRecord(person)]).toEqual([['faith', { by: 'value' }]]);
   expect(keptOf(person)).toEqual(['id']);
+});
+
+test('a night sweeps no list that its sync has read whole already, and whose deletions need no request of their own', () => {
+  const { streams } = shop({
+    streams: [
+      fullRefresh(part, '/parts'),
+      fullRefresh(order, '/orders', { get: '/orders/:id' }),
+      feed(gone, '/gone', { cursorParam: 'after' }),
+    ],
+  });
+  const [nightly] = plansFor(streams);
+  expect(nightly!.streams).toEqual(['shop.parts', 'shop.orders', 'shop.gone']);
+  expect(nightly!.sweeps).toEqual(['shop.orders']);
 });

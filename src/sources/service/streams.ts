@@ -240,6 +240,7 @@ function listOf(shared: Shared, stream: DeclaredStream): ListStream<Row> {
     ...(time !== undefined && { changedAt: at }),
     ...(stream.kind !== 'feed' && getOf(stream.options, check, record.name)),
     deletions: deletionsOf(stream),
+    sweptBySync: stream.kind === 'full refresh' && stream.options.get === undefined,
     ...(personal && { personal: declaredRules(of, personal) }),
     ...factsOf(record),
   };
