@@ -4,6 +4,7 @@
  */
 
 import { add } from '../engine/commit/page.ts';
+import { forgetAllStored } from '../engine/commit/stored-sets.ts';
 import type { Client } from '../engine/database/pool.ts';
 import type { StreamKey } from '../engine/database/stream-key.ts';
 import { command } from '../engine/runs/pauses.ts';
@@ -151,6 +152,7 @@ async function eraseThem(
   const same = forms.length === 0 ? [] : await peopleIn(streams).sharing(client, account, forms);
   const customers = [...new Set([...asked, ...found.customers, ...same])];
   const kept = await note(client, account, { customers, asked, forms }, now);
+  await forgetAllStored(client, account);
   const rows = await remove(client, account, { customers, tickets: found.tickets, forms }, now, streams);
   return { customers, rows: { ...rows, 'contact values kept out': kept } };
 }
@@ -169,7 +171,7 @@ async function note(
   );
   const { rowCount } = await client.query(
     `insert into sync.secret_erased (account_id, contact_hash, erased_at)
-     select $1, sync.contact_hash(w.form), $3 from unnest($2::text[]) w (form) on conflict do nothing`,
+     select $1, sync.contact_hash($1, w.form), $3 from unnest($2::text[]) w (form) on conflict do nothing`,
     [account, forms, now],
   );
   return rowCount ?? 0;

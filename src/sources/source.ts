@@ -25,7 +25,7 @@ import type { Ask, Cuts, Ms, Reader } from '../engine/reading/reading.ts';
 import type { Claim } from '../engine/runs/claims.ts';
 import type { UsageError } from '../errors.ts';
 import type { LakeTable } from '../lake/table.ts';
-import type { SourceCheck } from '../ops/doctor/checks/check.ts';
+import type { Area, SourceCheck } from '../ops/doctor/checks/check.ts';
 import type { Kind } from '../privacy/fields/field-rules.ts';
 import type { Personal } from '../privacy/redact.ts';
 import type { AnyRecord } from './record/record.ts';
@@ -76,7 +76,7 @@ export interface Source<Part extends object = object, Whole = Part> {
    * Checks of `doctor` for this source. Default: one that asks for a page of the first list, to see whether the source
    * answers and takes the credentials.
    */
-  readonly checks?: () => Promise<readonly SourceCheck<Part>[]>;
+  readonly checks?: () => Promise<Area<SourceCheck<Part>>>;
   /** The tables of the source in the lake. Default: none. */
   readonly lakeTables?: readonly LakeTable[];
   /** The audit: re-reads random records while no other run needs the credits. Undefined if the source has no audit. */
@@ -205,24 +205,18 @@ export interface Row {
 export interface RowFacts {
   /**
    * The column with the creation time of a record. at: records show the time, and the list can be read in its order; in a further
-   * source the column is `not null`. before: only a bound of it is known, and the list is walked whole; each walk writes to
-   * `checkedAt` as of when it has shown the row.
+   * source the column is `not null`. before: only a bound of it is known, and the list is walked whole. `checkedAt`: the column
+   * that tells as of when a walk, or the reading of its details, has shown the row.
    */
-  readonly created: { readonly at: string } | { readonly before: string; readonly checkedAt: string };
+  readonly created:
+    | { readonly at: string; readonly checkedAt?: string }
+    | { readonly before: string; readonly checkedAt: string };
   /** SQL: a time by which the record existed, as rows of other streams prove. */
   readonly provenBy?: string;
-  /** The columns that tell as of when, and by which run, another stream read the parts of the record. A tombstone clears them. */
-  readonly details?: { readonly asOf: string; readonly by: string };
-  /** Rows of other streams that die with the record. */
-  readonly parts?: readonly Part[];
 }
 
-/** A table of parts of records. */
-export interface Part {
-  readonly table: Pick<Table, 'name' | 'rows'>;
-  /** The column that holds the id of the record. */
-  readonly parent: string;
-}
+/** A table of parts of records. `parent`: the column that holds the id of the record. */
+export type Part = Pick<Table, 'name' | 'rows' | 'key' | 'tombstone'> & { readonly parent: string };
 
 interface Described {
   /** Short name, unique within its source. */
@@ -245,6 +239,10 @@ interface Described {
   readonly sweptBySync?: boolean;
   /** Whether the nightly run reads this stream even if no record is waiting, to fetch names that are due. */
   readonly nightlyDetails?: boolean;
+  /** Short names of the streams that read details of each record. They have columns in its table (see row-facts.ts). */
+  readonly details?: readonly string[];
+  /** Rows of other streams that die with the record. */
+  readonly parts?: readonly Part[];
   /** For a list that the engine sweeps in the order of creation, or by a walk. */
   readonly rowFacts?: RowFacts;
   /**
@@ -398,28 +396,13 @@ export interface DetailStream<P extends Row, T extends Row> extends Described {
   readonly group?: string;
 }
 
-/** A whole list whose records each hold a set of volumes. The set may change during the read. */
-export interface ShelfStream<S extends Row, V extends Row> extends Described {
+/** A whole list whose records each hold a set of volumes. The set may change during the read, so its source reads it. */
+export interface ShelfStream extends Described {
   readonly kind: 'shelves';
-  /** Request for all shelves of an owner. A reply may be incomplete; `startIndex` continues it. Default: a full page. */
-  request(owner: string, startIndex: number, maxResults?: number): Request<S>;
-  get(owner: string, id: string): Request<S>;
-  /** A value that changes whenever the contents of the shelf change. Null if the shelf shows no such value. */
-  version(shelf: S): string | null;
-  /** Time in ms when the volumes on the shelf last changed, by the source. NaN if the shelf does not show it. */
-  changed(shelf: S): Ms;
-  /** Time in ms when the shelf or its contents last changed, by the source. NaN if the shelf does not show it. */
-  edited(shelf: S): Ms;
-  /** The shelf's own count of its volumes. */
-  count(shelf: S): number | undefined;
   readonly perPage: number;
-  /** Merge that inserts missing rows with only their ids. */
-  readonly ifAbsent: Merge;
   readonly members: Described & {
-    readonly ifAbsent: Merge;
     /** SQL for the comparison of stored and received positions: $8 owner, $9 shelf, $10 position of each row. */
     readonly places: Pick<Merge, 'declared'>;
-    request(owner: string, id: string, startIndex: number, maxResults: number): Request<V>;
   };
 }
 
@@ -451,9 +434,13 @@ interface ListedRows {
   readonly order: string;
   /** When a list first showed a record that was not read yet, if somebody may wait for it. */
   readonly shownAt: string;
+  /** Selects the `id`s of all places, also those of records without a row. $1 is the account. */
+  readonly placed: string;
+  /** SQL over `n`, a row: a list shows it, or has shown it. */
+  readonly isShown: string;
 }
 
-export type Declared = ListStream<Row> | DetailStream<Row, Row> | ShelfStream<Row, Row> | ByIdStream<Row>;
+export type Declared = ListStream<Row> | DetailStream<Row, Row> | ShelfStream | ByIdStream<Row>;
 
 /** A stream of a source: the declaration and the jobs. */
 export type Stream = Declared & { readonly jobs: StreamJobs };

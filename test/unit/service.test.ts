@@ -7,6 +7,7 @@ import { kindOf } from '../../src/sources/record/kinds.ts';
 import { masksOfRecord } from '../../src/sources/record/masks.ts';
 import { keptOf } from '../../src/sources/record/personal.ts';
 import { children, columnNameOf, id, oneOf, record, reference, text, time } from '../../src/sources/record/record.ts';
+import { created, feed, fullRefresh, incremental } from '../../src/sources/service/declared.ts';
 import {
   defineService,
   perDay,
@@ -15,7 +16,6 @@ import {
   perSecond,
   type Service,
 } from '../../src/sources/service/service.ts';
-import { created, feed, fullRefresh, incremental } from '../../src/sources/service/streams.ts';
 import type { ListStream, Row } from '../../src/sources/source.ts';
 
 const order = record('orders', 'Orders.', {

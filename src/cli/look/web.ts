@@ -7,13 +7,14 @@ import { migrateWarehouse } from '../../app/migrate.ts';
 import { openLog } from '../../app/open-context.ts';
 import { systemClock } from '../../clock.ts';
 import { makeLookingPool } from '../../engine/database/pool.ts';
-import { type OpenQueue, openQueues } from '../../engine/queue/queue.ts';
+import type { OpenQueue } from '../../engine/queue/job-queue.ts';
+import { openQueues } from '../../engine/queue/queue.ts';
 import { UsageError } from '../../errors.ts';
-import { OpenStack } from '../../open-stack.ts';
 import type { ServedAgents } from '../../ops/page/agents.ts';
 import { demandSafe, type Serving, servePage } from '../../ops/page/server.ts';
 import type { Served } from '../../status/accounts.ts';
 import { readAccounts } from '../../status/accounts.ts';
+import { parseNumber } from '../arguments.ts';
 import { servedOf } from '../choose-account.ts';
 import { type Act, aborted, type Deps, note } from '../command.ts';
 import { say } from '../output/terminal.ts';
@@ -30,13 +31,17 @@ export function addWeb(program: Command, deps: Deps, act: Act): void {
       'after',
       note('Only this machine can open the page, unless SHELFDESK_WEB_HOST says otherwise. Creates the tables first.'),
     )
-    .option('--port <port>', `port to listen on; 0: any free port (default: SHELFDESK_WEB_PORT, or ${defaultPort})`)
+    .option(
+      '--port <port>',
+      `port to listen on; 0: any free port (default: SHELFDESK_WEB_PORT, or ${defaultPort})`,
+      parseNumber('a port, 0 to 65535', { least: 0, most: 65_535 }),
+    )
     .option('--host <host>', 'address to listen on (default: SHELFDESK_WEB_HOST, or 127.0.0.1)')
     .action(
-      act(async (options: { port?: string; host?: string }) => {
+      act(async (options: { port?: number; host?: string }) => {
         const { fleet } = deps.asked();
         const web = { ...fleet.web, ...(options.host !== undefined && { host: options.host }) };
-        const port = options.port === undefined ? (web.port ?? defaultPort) : portOf(options.port);
+        const port = options.port ?? web.port ?? defaultPort;
         demandSafe(web);
         await using warehouse = await warehouseOf(fleet, deps.signal);
         await migrateWarehouse(warehouse.url);
@@ -54,11 +59,6 @@ export function addWeb(program: Command, deps: Deps, act: Act): void {
     );
 }
 
-function portOf(given: string): number {
-  if (/^\d{1,5}$/.test(given) && Number(given) <= 65_535) return Number(given);
-  throw new UsageError(`--port ${given} is not a port`, 'Give a number from 0 to 65535.');
-}
-
 /** Interval at which the accounts file is re-read. */
 const againMs = 60_000;
 
@@ -67,7 +67,7 @@ export async function openPage(
   { warehouse, queues, log }: Pick<Ground, 'warehouse' | 'queues' | 'log'>,
   { web, port, version, fleet }: { web: WebConfig; port: number; version: string; fleet: () => Fleet },
 ): Promise<Serving> {
-  await using stack = new OpenStack();
+  await using stack = new AsyncDisposableStack();
   const pg = makeLookingPool(warehouse.url);
   stack.defer(() => pg.end());
   const found = new Map<string, OpenQueue['bull']>();
@@ -87,7 +87,7 @@ export async function openPage(
 
 /** Undefined unless the settings ask for it. */
 async function servedAgents(
-  stack: OpenStack,
+  stack: AsyncDisposableStack,
   { warehouse, log, fleet }: Pick<Ground, 'warehouse' | 'log'> & { fleet: () => Fleet },
 ): Promise<ServedAgents | undefined> {
   const shows = fleet().agents.page;

@@ -9,9 +9,9 @@ import { type ForecastTotals, forecastOf } from '../../engine/forecast/forecast-
 import type { Wait } from '../../engine/http/send.ts';
 import { isMostlyRejected, readProgress, type StreamProgress } from '../../engine/runs/runs.ts';
 import { findStream } from '../../sources/index.ts';
-import { amount, count } from '../../words.ts';
+import { amount, count, duration } from '../../words.ts';
 import { cursor, frameOf, type Line, percentOf, redraw, type Tone } from './frame.ts';
-import { duration, keepBelow, say, style } from './terminal.ts';
+import { keepBelow, say, style } from './terminal.ts';
 
 /** Interval of progress lines without a terminal. */
 const quietMs = 10_000;
@@ -22,13 +22,7 @@ const countShare = 50;
 /** Only streams whose records are fetched by id declare `pending`. */
 const pendingOf = (name: string) => findStream(name)?.pending;
 
-export interface Progress {
-  /** Shows the current progress. Returns true once the run has ended. */
-  look(): Promise<boolean>;
-  /** Prints a line unless it was printed before. */
-  say(line: string): void;
-  end(): void;
-}
+export type Progress = ReturnType<typeof showProgress>;
 
 /**
  * `waits`: why this process sends no request of the stream's source now. Another process may run the stream. Without a terminal
@@ -44,7 +38,7 @@ export function showProgress(
     everyMs = quietMs,
     isBegun = false,
   }: { tell?: (line: string) => void; everyMs?: number; isBegun?: boolean } = {},
-): Progress {
+) {
   const screen = process.stderr.isTTY === true ? openScreen() : undefined;
   const begun = new Map<string, Begun>();
   const told = new Set<string>();
@@ -90,7 +84,8 @@ export function showProgress(
   const totalsOf = ({ stream }: StreamProgress) => forecast?.streams[stream];
 
   return {
-    async look() {
+    /** Shows the current progress. Returns true once the run has ended. */
+    async look(): Promise<boolean> {
       const { state, streams } = await readProgress(db, run);
       // Null: the run has no forecast and will not get one.
       if (forecast === undefined) forecast = (await forecastOf(db, run)) ?? null;
@@ -111,6 +106,7 @@ export function showProgress(
       }
       return state !== 'running';
     },
+    /** Prints a line unless it was printed before. */
     say: once,
     end: () => screen?.leave(),
   };
@@ -191,7 +187,7 @@ export function lineOf(stream: StreamProgress, stand: Stand | undefined, forecas
     waits_for !== null
       ? `waits for run ${waits_for}`
       : expected
-        ? `waits: about ${count(forecast.credits, 'credit')}, ${duration(forecast.seconds * 1000)}`
+        ? `waits: about ${count(forecast.credits, 'credit')}, ${duration(forecast.seconds)}`
         : 'waits';
   return { mark: '·', name, hasBar: false, text, tone: 'quiet' };
 }
@@ -258,7 +254,7 @@ export function standing(
   const words = [
     read,
     ...(isWaiting ? [waitText(wait)] : []),
-    ...(workMs === undefined ? [] : [`${duration(Math.max(workMs, leastMs))} left`]),
+    ...(workMs === undefined ? [] : [`${duration(Math.max(workMs, leastMs) / 1000)} left`]),
     count(stream.credits, 'credit'),
     ...(elapsedMs > settledMs && used > 0 ? [`${count(Math.round((used / elapsedMs) * 60_000), 'credit')}/min`] : []),
   ];
@@ -269,7 +265,7 @@ export function standing(
 const shortestWaitMs = 3000;
 
 /** `waiting for credits, resumes in 31 s`, `retrying (connection refused), try 4, next in 12 s` */
-export const waitText = ({ why, ends, ms }: Wait): string => `${why}, ${ends} ${duration(ms)}`;
+export const waitText = ({ why, ends, ms }: Wait): string => `${why}, ${ends} ${duration(ms / 1000)}`;
 
 /** The rate is measured after this time. A stream without used credits by then has no rate and no remaining time. */
 const settledMs = 2000;

@@ -11,7 +11,6 @@ import { completeAddress } from '../../app/setting-types.ts';
 import { settings } from '../../app/settings.ts';
 import { command } from '../../engine/runs/pauses.ts';
 import { ShelfdeskError, UsageError } from '../../errors.ts';
-import { OpenStack } from '../../open-stack.ts';
 import { sources } from '../../sources/index.ts';
 import type { Source } from '../../sources/source.ts';
 import { count } from '../../words.ts';
@@ -61,7 +60,7 @@ async function askUntilRight(source: Source, signal: AbortSignal): Promise<Recor
     if (value === undefined) toAsk.push(name);
     else set[name] = value;
   }
-  await using stack = new OpenStack();
+  await using stack = new AsyncDisposableStack();
   let warehouse: Warehouse | undefined;
   for (;;) {
     for (const name of toAsk) typed[name] = await askFor(name, typed[name], signal);
@@ -85,8 +84,7 @@ async function askUntilRight(source: Source, signal: AbortSignal): Promise<Recor
 
 /** `before`: what was typed the last time. An address is completed, and the whole one is shown before it is asked. */
 async function askFor(name: string, before: string | undefined, signal: AbortSignal): Promise<string> {
-  const { says, inFile, end } = settings[name]!;
-  const hidden = inFile === 'reference';
+  const { says, onlyByReference: hidden = false, end } = settings[name]!;
   const kept = before === undefined ? '' : ` [${hidden ? 'as before' : before}]`;
   const typed = await askToType(`${before === undefined ? `${says}\n` : ''}${name}${kept}: `, signal, { hidden });
   const given = typed === '' ? before : typed;

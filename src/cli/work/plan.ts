@@ -20,11 +20,11 @@ import { readLakeStatus } from '../../lake/state.ts';
 import { lostBy, rulesIn } from '../../privacy/fields/losses.ts';
 import { cannotOf } from '../../sources/cannot.ts';
 import { sources, streams } from '../../sources/index.ts';
-import { count } from '../../words.ts';
+import { count, duration } from '../../words.ts';
 import { listStreams, parsePast, parseTime } from '../arguments.ts';
 import { chosenAccount } from '../choose-account.ts';
 import { type Act, type Deps, jsonOption, note } from '../command.ts';
-import { duration, print, printJson, say, table } from '../output/terminal.ts';
+import { print, printJson, say, table } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 import { chooseStreams, skipPaused } from './follow.ts';
 import { askedFor } from './forecast.ts';
@@ -38,18 +38,7 @@ interface Options {
 
 const kinds = ['sync', 'backfill'] as const;
 
-export interface PlanResult extends Planned {
-  readonly account: string;
-  /** When all tickets, and then all messages, are here; null if the run does not read them. */
-  readonly tickets_stored_at: string | null;
-  readonly messages_stored_at: string | null;
-  /** What the forecast does not know about the streams of this run. */
-  readonly limitations: readonly string[];
-  /** Nightly runs that start before the end of this run. Their sweep gets a tenth of the credits meanwhile. */
-  readonly nightly_runs: readonly string[];
-  /** Field rules, and what works no more, or with less, by each. */
-  readonly field_rules: readonly { readonly rule: string; readonly lost: readonly string[] }[];
-}
+export type PlanResult = Awaited<ReturnType<typeof planIn>>;
 
 export function addPlan(program: Command, deps: Deps, act: Act): void {
   program
@@ -109,7 +98,7 @@ export function questionOf(kind: string, names: readonly string[], options: Opti
 async function tellLake(db: pg.Pool): Promise<void> {
   const lake = await readLakeStatus(db);
   if (lake === undefined) return;
-  const took = lake.usual_seconds === null ? '' : `; an export usually takes ${duration(lake.usual_seconds * 1000)}`;
+  const took = lake.usual_seconds === null ? '' : `; an export usually takes ${duration(lake.usual_seconds)}`;
   say(`The lake follows at its next export: ${count(lake.pending, 'change')} of before are pending${took}.`);
 }
 
@@ -173,7 +162,7 @@ export async function planFromMirror(
   return await planIn(ctx, config, asked, { isSet, asks: false, keeps: false });
 }
 
-async function planIn(ctx: Context, config: Config, asked: Question, { isSet, asks, keeps }: How): Promise<PlanResult> {
+async function planIn(ctx: Context, config: Config, asked: Question, { isSet, asks, keeps }: How) {
   const { kind } = asked;
   // The run skips paused streams too.
   const question = { ...asked, streams: await skipPaused(ctx, asked.streams) };
@@ -187,10 +176,14 @@ async function planIn(ctx: Context, config: Config, asked: Question, { isSet, as
     account: ctx.account,
     ...planned,
     assumptions,
+    /** When all tickets, and then all messages, are here; null if the run does not read them. */
     tickets_stored_at: inAt('tickets'),
     messages_stored_at: inAt('messages'),
+    /** What the forecast does not know about the streams of this run. */
     limitations: streams.filter(({ key }) => question.streams.includes(key)).flatMap(cannotOf),
+    /** Nightly runs that start before the end of this run. Their sweep gets a tenth of the credits meanwhile. */
     nightly_runs: nightsIn(config, planned, ctx.clock.now()),
+    /** Field rules, and what works no more, or with less, by each. */
     field_rules: rulesIn(config.fieldRules).map(({ written, full }) => ({
       rule: written,
       lost: lostBy(config.fieldRules, full),
@@ -213,11 +206,11 @@ function show(planned: PlanResult): void {
     stream,
     one.requests,
     one.credits,
-    duration(one.seconds * 1000),
+    duration(one.seconds),
     one.from,
     one.until,
   ]);
-  const total = ['all', requests, credits, duration(seconds * 1000), planned.at, planned.done_at];
+  const total = ['all', requests, credits, duration(seconds), planned.at, planned.done_at];
   print(table(['stream', 'requests', 'credits', 'time', 'from', 'until'], [...rows, total]));
   const { tickets_stored_at: tickets, messages_stored_at: messages, fresh_waits_seconds: waits } = planned;
   if (tickets !== null)

@@ -1,8 +1,8 @@
 /** The rows of a stream of details, and of its parent, as the stream declares them. SQL is over `t`, a row of the parent. */
 
 import type { ByIdStream, DetailStream, Name, Row } from '../../sources/source.ts';
-import { rowsOf } from '../commit/merge.ts';
 import type { StreamKey } from '../database/stream-key.ts';
+import { readingOf } from '../deletions/row-facts.ts';
 
 export type Detail = DetailStream<Row, Row>;
 export type ById = ByIdStream<Row>;
@@ -34,19 +34,10 @@ export interface Wanted {
   readonly since?: string | null;
 }
 
-export function rowsOfParent({ key, of }: Pick<Detail, 'key' | 'of'>): DetailRows {
+export function rowsOfParent({ key, name, of }: Pick<Detail, 'key' | 'name' | 'of'>): DetailRows {
   const { version } = of.merge.declared.root;
-  const details = of.rowFacts?.details;
-  if (version === undefined || details === undefined) throw new Error(`stream ${key} cannot be read in detail`);
-  return { table: of.key, version, ...details };
-}
-
-/** SQL: no member is stored. A record that returned may still have members from before its tombstone. */
-export function noMembers({ merge }: Pick<Detail, 'merge'>, id: string): string {
-  const { root } = merge.declared;
-  return `(
-            select true from ${rowsOf(root)} m where m.account_id = $1 and m.${root.parent} >= ${id} and m.${root.parent} <= ${id}
-            order by m.${root.parent} limit 1) is null`;
+  if (version === undefined || !of.details?.includes(name)) throw new Error(`stream ${key} cannot be read in detail`);
+  return { table: of.key, version, ...readingOf(name) };
 }
 
 /** SQL: the ids that the row mentions, as an array. */

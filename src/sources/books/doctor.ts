@@ -1,15 +1,14 @@
 /** Checks of the book catalog: reachability, credentials, quota, and country. */
 import type pg from 'pg';
 import { limitsTold } from '../../engine/budget/limits-told.ts';
-import { ShelfdeskError, Spent } from '../../errors.ts';
-import { fail, ok, type SourceCheck, skipped, warn } from '../../ops/doctor/checks/check.ts';
+import { ShelfdeskError } from '../../errors.ts';
+import { answered, fail, ok, type SourceCheck, skipped, warn } from '../../ops/doctor/checks/check.ts';
 import { count } from '../../words.ts';
 import { getVolume, listShelves } from './endpoints.ts';
 import { booksOf } from './open.ts';
 import type { BooksPart } from './settings.ts';
 
 const dayMs = 24 * 3_600_000;
-const area = 'catalog' as const;
 const none = 'the book catalog is not configured';
 /** Share of the daily requests from which the check warns. */
 const nearlySpent = 0.9;
@@ -17,34 +16,21 @@ const nearlySpent = 0.9;
 export const catalogChecks: readonly SourceCheck<BooksPart>[] = [
   {
     name: 'catalog',
-    area,
-    of: 'account',
     looks: 'reachability of the catalog, and its key or token (401, 403); one request',
     needs: ['tables', 'sources of the account'],
     async run(context) {
       if (context.config.books === undefined) return skipped(none);
       const books = booksOf(await context.ctx());
       const [owner] = books.owners;
-      try {
-        const { arrived } = await books.send(listShelves(owner!), {
-          lane: 'interactive',
-          signal: context.signal,
-          tries: 1,
-        });
-        return ok(
-          `it answers, and shows ${count(arrived, 'shelf', 'shelves')} of ${owner === 'mylibrary' ? 'the library' : `user ${owner}`}`,
-        );
-      } catch (error) {
-        if (error instanceof Spent) return warn(error.message, 'Wait: a worker resumes by itself.');
-        if (!(error instanceof ShelfdeskError)) throw error;
-        return fail(error.message, error.remedy);
-      }
+      const reply = books.send(listShelves(owner!), { lane: 'interactive', signal: context.signal, tries: 1 });
+      const whose = owner === 'mylibrary' ? 'the library' : `user ${owner}`;
+      return answered(reply, ({ arrived }) =>
+        ok(`it answers, and shows ${count(arrived, 'shelf', 'shelves')} of ${whose}`),
+      );
     },
   },
   {
     name: 'quota of the catalog',
-    area,
-    of: 'account',
     looks: 'requests of the last 24 hours against BOOKS_REQUESTS_PER_DAY',
     needs: ['catalog'],
     async run({ config, account, warehouse, server, clock }) {
@@ -68,8 +54,6 @@ export const catalogChecks: readonly SourceCheck<BooksPart>[] = [
   },
   {
     name: 'country of the catalog',
-    area,
-    of: 'account',
     looks: 'whether the catalog requires BOOKS_COUNTRY; one request if it is not set',
     needs: ['catalog'],
     async run(context) {

@@ -1,5 +1,5 @@
 /** The settings of the help desk, and the configuration that they produce. */
-import { baseUrl, count, credential, moment, percent, type Setting, type ValuesOf } from '../../app/setting-types.ts';
+import { amount, baseUrl, moment, percent, type Setting, secret, type ValuesOf } from '../../app/setting-types.ts';
 import type { Limits } from '../../engine/budget/budget.ts';
 import { UsageError } from '../../errors.ts';
 import type { SettingsOf } from '../source.ts';
@@ -12,68 +12,33 @@ export const helpdeskSettings = {
     says: 'Base address of the help desk; ends in `/api/v1`. HTTPS, except to this machine itself and to names without a dot.',
     // The URL itself is no secret, but people paste keys and passwords into URLs.
     secret: true,
-    inFile: 'plain',
   },
-  HELPDESK_TOKEN: {
-    schema: credential,
-    says: 'Access token of the help desk: made by installing its API app, in its settings (apps tab).',
-    secret: true,
-    inFile: 'reference',
-  },
-  HELPDESK_CREDITS: {
-    schema: count(1).default(100),
-    default: '100',
-    says: 'Credits of the whole account per period.',
-    inFile: 'plain',
-  },
-  HELPDESK_PERIOD_SECONDS: {
-    schema: count(1).default(60),
-    default: '60',
-    says: 'Length of the credit period in seconds.',
-    inFile: 'plain',
-  },
-  HELPDESK_REQUESTS_PER_SECOND: {
-    schema: count(1).default(6),
-    default: '6',
-    says: 'Requests per second of the whole account.',
-    inFile: 'plain',
-  },
-  HELPDESK_RESERVE: {
-    schema: count(0).default(10),
-    default: '10',
-    says: "Credits of each period that are reserved for the account's other tools.",
-    inFile: 'plain',
-  },
+  HELPDESK_TOKEN: secret('Access token of the help desk: made by installing its API app, in its settings (apps tab).'),
+  HELPDESK_CREDITS: amount(1, 100, 'Credits of the whole account per period.'),
+  HELPDESK_PERIOD_SECONDS: amount(1, 60, 'Length of the credit period in seconds.'),
+  HELPDESK_REQUESTS_PER_SECOND: amount(1, 6, 'Requests per second of the whole account.'),
+  HELPDESK_RESERVE: amount(0, 10, "Credits of each period that are reserved for the account's other tools."),
   HELPDESK_SINCE: {
     schema: moment.default(0),
     default: 'everything',
     says: 'Start of the mirror (ISO 8601); older records are not read.',
-    inFile: 'plain',
   },
-  HELPDESK_LOOKBACK_SECONDS: {
-    schema: count(0).default(120),
-    default: '120',
-    says: 'Lookback window in seconds: how late a record may appear. The next sync re-reads this window.',
-    inFile: 'plain',
-  },
+  HELPDESK_LOOKBACK_SECONDS: amount(
+    0,
+    120,
+    'Lookback window in seconds: how late a record may appear. The next sync re-reads this window.',
+  ),
   SWEEP_SHARE_PERCENT: {
     schema: percent.default(10),
     default: '10',
     says: 'Share of credits reserved for sweeps while other work is queued.',
-    inFile: 'plain',
   },
-  AUDIT_TICKETS_PER_HOUR: {
-    schema: count(0).default(50),
-    default: '50',
-    says: 'Random tickets per hour that `start` re-reads and compares while credits are idle; 0: none.',
-    inFile: 'plain',
-  },
-  MESSAGES_AGE_DAYS: {
-    schema: count(0).default(0),
-    default: '0',
-    says: 'Age in days after which messages are re-read while credits are idle; 0: never.',
-    inFile: 'plain',
-  },
+  AUDIT_TICKETS_PER_HOUR: amount(
+    0,
+    50,
+    'Random tickets per hour that `start` re-reads and compares while credits are idle; 0: none.',
+  ),
+  MESSAGES_AGE_DAYS: amount(0, 0, 'Age in days after which messages are re-read while credits are idle; 0: never.'),
 } as const satisfies Record<string, Setting>;
 
 interface HelpdeskConfig {

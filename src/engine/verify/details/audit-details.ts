@@ -4,12 +4,11 @@
  * soon as another run needs the source.
  */
 
-import { type Context, type Outcome, sourceNow, sourceOf } from '../../context.ts';
+import { type Context, type Outcome, sourceNow } from '../../context.ts';
 import type { Claim } from '../../runs/claims.ts';
 import type { Look } from '../compare-reply.ts';
 import { isFree } from '../is-free.ts';
-import { examineSample } from '../one-by-one.ts';
-import { chooseAtRandom } from '../stored-rows.ts';
+import { examineSample, liveOf } from '../one-by-one.ts';
 import { oldestRead } from './chosen-records.ts';
 import { type Compared, examineDetail } from './examine-detail.ts';
 
@@ -27,23 +26,12 @@ export async function auditDetails(
 ): Promise<Outcome> {
   const begunMs = ctx.clock.monotonic();
   const { details } = compared;
-  const source = sourceOf(ctx, details.source);
   const look: Look = { ctx, claim, repair: true, random: true, expected: perHour };
-  let goesOn = true;
   await examineSample(look, {
-    sample: perHour,
-    choose: async of =>
-      (await chooseAtRandom(ctx.pg, claim, of)).map(id => [
-        id,
-        () => examineDetail(look, compared, id, { whole: true }),
-      ]),
-    goesOn: async () => {
-      goesOn = await isFree(source, ctx);
-      return goesOn;
-    },
-    also: [details.key],
+    ...{ sample: perHour, ids: liveOf(claim.stream), also: [details.key] },
+    isCompared: id => examineDetail(look, compared, id, { whole: true }),
   });
-  if (!goesOn || ageMs === undefined) return {};
+  if (ageMs === undefined) return {};
   const tried = new Set<string>();
   while (ctx.clock.monotonic() - begunMs < longestMs) {
     const beforeMs = sourceNow(ctx, details.source) - ageMs;
@@ -51,7 +39,7 @@ export async function auditDetails(
     const ids = oldest.filter(id => !tried.has(id));
     if (ids.length === 0) break;
     for (const id of ids) {
-      if (!(await isFree(source, ctx))) return {};
+      if (!(await isFree(ctx, details.source))) return {};
       // A record that cannot be read stays among the oldest, so failed records count as tried too.
       tried.add(id);
       await examineDetail({ ...look, random: false, expected: undefined }, compared, id, { whole: true });

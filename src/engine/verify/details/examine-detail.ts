@@ -25,10 +25,10 @@ import { examineGone, keepPlace, options } from '../confirm-deletion.ts';
 import { differencesOf, kindOfEdit, kindsOfQuiet } from '../difference-kinds.ts';
 import { examineRecords } from '../examine-records.ts';
 import { type Finding, writeFindings } from '../findings.ts';
-import { note } from '../note-orphans.ts';
+import { noteMadeHere } from '../orphans.ts';
 import { knownOf, standingOf } from '../stored-rows.ts';
 import { setAside } from '../verifications.ts';
-import { differingNames, forgetNames, namesOfNothing, type Shown, takeNames } from './compare-names.ts';
+import { differingNames, forgetNames, isNamed, type Shown } from './compare-names.ts';
 
 /** A stream of details, and the list with its parents, with the settings of this job. */
 export interface Compared {
@@ -72,7 +72,7 @@ export async function examineDetail(
     const { unread, late } = await examineRecords(look, { stream: of, reply, batch, askedMs, uncounted: true });
     if (unread + late.length > 0) return false;
   }
-  const at = { askedMs, asOfMs: reply.asOf, lock: false };
+  const at = { askedMs, asOfMs: reply.asOf, lock: false, details: details.name };
   const ours = (await standingOf(ctx.pg, claim.account, of, [id], at)).get(id);
   if (ours && !ours.hasTombstone && ours.hasMessages && ours.updatedMs === details.version(record))
     return examineMembers(look, { of, details }, reply, record, { askedMs, more });
@@ -95,7 +95,7 @@ async function examineMembers(
   const { batch, members, unreadable } = await detailBatch(stream, record, reply);
   const kinds = new Map(members.map(member => [member.id, stream.kindOf?.(member)]));
   return withCare(ctx, async (client, care) => {
-    const now = { askedMs, asOfMs: at.asOfMs, lock: true };
+    const now = { askedMs, asOfMs: at.asOfMs, lock: true, details: stream.name };
     const ours = (await standingOf(client, claim.account, of, [record.id], now)).get(record.id);
     const isSame =
       ours !== undefined && !ours.hasTombstone && ours.hasMessages && ours.updatedMs === stream.version(record);
@@ -141,11 +141,8 @@ async function examineMembers(
   });
 }
 
-function kindOfMembers(
-  { key, name, merge, of, kindOf }: Detail,
-  found: readonly Differing[],
-  kinds: Map<string, string | undefined>,
-) {
+function kindOfMembers(stream: Detail, found: readonly Differing[], kinds: Map<string, string | undefined>) {
+  const { name, merge, kindOf } = stream;
   const kind = kindOfEdit(merge, found, '');
   if (kind !== '') return kind;
   const edits = found.map(({ id, at, theirs, ours }) => {
@@ -153,7 +150,7 @@ function kindOfMembers(
     if (own !== undefined) return `${own} edits`;
     return at === 'row' ? name : `${name.replace(/s$/, '')} edits`;
   });
-  return kindsOfQuiet(edits, rowsOfParent({ key, of }).version);
+  return kindsOfQuiet(edits, rowsOfParent(stream).version);
 }
 
 /** Compares the names that the record embeds. */
@@ -201,29 +198,7 @@ async function examineNames(
 }
 
 /** Finds names that no record ever mentioned, and deletes them if the run repairs. */
-export const examineNamesOfNothing = (look: Look, stream: Detail): Promise<void> =>
-  note(look, sourceNow(look.ctx, stream.source), async client => {
-    const { claim, repair } = look;
-    const findings: Finding[] = [];
-    let deleted = 0;
-    for (const name of stream.names) {
-      const made = await namesOfNothing(client, claim.account, stream, name);
-      if (repair)
-        deleted += await takeNames(
-          client,
-          claim.account,
-          name,
-          made.map(({ id }) => id),
-        );
-      for (const { id, observedAt } of made)
-        findings.push({
-          stream: name.table,
-          record: id,
-          differences: { row: ['there', null] },
-          kind: 'only here',
-          oursAsOf: observedAt,
-          repaired: repair,
-        });
-    }
-    return { findings, deleted };
-  });
+export async function examineNamesOfNothing(look: Look, stream: Detail): Promise<void> {
+  const nowMs = sourceNow(look.ctx, stream.source);
+  for (const name of stream.names) await noteMadeHere(look, name.table, isNamed(stream, name), nowMs);
+}

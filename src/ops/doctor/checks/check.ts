@@ -5,6 +5,7 @@
 import type pg from 'pg';
 import type { Clock } from '../../../clock.ts';
 import type { Context } from '../../../engine/context.ts';
+import { ShelfdeskError, Spent } from '../../../errors.ts';
 
 /** `skipped`: the check could not run, or has no data; `says` is the reason. */
 export type State = 'ok' | 'warn' | 'fail' | 'skipped';
@@ -29,8 +30,6 @@ interface Fix {
 interface Common {
   /** Unique name, for people. */
   readonly name: string;
-  /** Heading under which it is shown. */
-  readonly area: string;
   /** What the check examines, for the manual (docs/reference/doctor.md). */
   readonly looks: string;
   /** Names of checks that must have passed. Otherwise this check is skipped. */
@@ -39,7 +38,7 @@ interface Common {
 
 /** Runs once per process. `P`: what the doctor brings of it. */
 export interface ProcessCheck<P> extends Common {
-  readonly of: 'process';
+  readonly of?: undefined;
   run(context: P): Promise<Answer> | Answer;
 }
 
@@ -61,19 +60,34 @@ export interface SourceContext<Part> {
   server(): Promise<{ readonly aheadMs: number }>;
 }
 
-export type SourceCheck<Part> = AccountCheck<SourceContext<Part>>;
+/** Runs once per account. */
+export type SourceCheck<Part> = Omit<AccountCheck<SourceContext<Part>>, 'of'>;
+
+/** Checks under one heading. */
+export interface Area<C> {
+  readonly area: string;
+  readonly checks: readonly C[];
+}
 
 /** An array if the check has several findings. */
 export type Answer = Finding | readonly Finding[];
 
 export const ok = (says: string): Finding => ({ state: 'ok', says });
+/** What a reply tells, or that the source does not answer as it should. */
+export async function answered<T>(reply: Promise<T>, told: (reply: T) => Finding): Promise<Finding> {
+  try {
+    return told(await reply);
+  } catch (error) {
+    if (error instanceof Spent) return warn(error.message, 'Wait: a worker resumes when the quota resets.');
+    if (!(error instanceof ShelfdeskError)) throw error;
+    return fail(error.message, error.remedy);
+  }
+}
 export const skipped = (says: string): Finding => ({ state: 'skipped', says });
 export const warn = (says: string, remedy: string, fix?: Fix): Finding => bad('warn', says, remedy, fix);
 export const fail = (says: string, remedy: string, fix?: Fix): Finding => bad('fail', says, remedy, fix);
 
 const bad = (state: State, says: string, remedy: string, fix?: Fix): Finding => ({
-  state,
-  says,
-  remedy,
+  ...{ state, says, remedy },
   ...(fix && { fix }),
 });

@@ -13,10 +13,9 @@ import { liveProcesses } from '../../../status/workers.ts';
 import { count } from '../../../words.ts';
 import { oldDemo } from '../../old-demo.ts';
 import type { Check } from '../doctor-context.ts';
-import { countDrift, knownAccounts, newDrift, openRuns } from '../doctor-state.ts';
+import { driftKinds, knownAccounts, openRuns } from '../doctor-state.ts';
 import { fail, ok, warn } from './check.ts';
 
-const area = 'the work' as const;
 const hourMs = 3_600_000;
 /** A first load takes 37 hours for 100,000 tickets. */
 const longMs = 72 * hourMs;
@@ -37,8 +36,6 @@ async function thatHelp(deps: Parameters<typeof replay>[0], all: readonly Stored
 export const workChecks: readonly Check[] = [
   {
     name: 'accounts',
-    area,
-    of: 'process',
     looks: 'accounts of the warehouse that were read in the last week and have no settings',
     needs: ['settings', 'tables'],
     async run({ warehouse, fleetIfAny, clock }) {
@@ -57,8 +54,6 @@ export const workChecks: readonly Check[] = [
   },
   {
     name: 'versions',
-    area,
-    of: 'process',
     looks: 'versions of all live processes',
     needs: ['tables'],
     async run({ warehouse, version }) {
@@ -75,7 +70,6 @@ export const workChecks: readonly Check[] = [
   },
   {
     name: 'runs',
-    area,
     of: 'account',
     looks: 'open runs that no live process can continue, or that are days old',
     needs: ['tables'],
@@ -111,21 +105,19 @@ export const workChecks: readonly Check[] = [
   },
   {
     name: 'drift',
-    area,
     of: 'account',
     looks: 'new kinds of drift in the last seven days',
     needs: ['tables'],
     async run({ warehouse, account, clock }) {
       const { pg } = await warehouse();
-      const found = await newDrift(pg, account, new Date(clock.now() - newMs));
-      if (found.length === 0) {
-        const known = await countDrift(pg, account);
-        if (known === 0) return ok('none: the source is as it is documented');
-        // Drift of a first load existed before the mirror, so it is no change of the source.
+      const known = await driftKinds(pg, account, new Date(clock.now() - newMs));
+      const found = known.filter(({ isNew }) => isNew);
+      if (known.length === 0) return ok('none: the source is as it is documented');
+      // Drift of a first load existed before the mirror, so it is no change of the source.
+      if (found.length === 0)
         return ok(
-          `${count(known, 'kind')}, none of them new: older than seven days, or met by the first load (${command(account, 'rejects drift')})`,
+          `${count(known.length, 'kind')}, none of them new: older than seven days, or met by the first load (${command(account, 'rejects drift')})`,
         );
-      }
       const shown = found
         .slice(0, 5)
         .map(({ stream, kind, path }) => `${stream} ${path || '(record)'}: ${kind.replaceAll('_', ' ')}`);
@@ -137,7 +129,6 @@ export const workChecks: readonly Check[] = [
   },
   {
     name: 'replayable rejects',
-    area,
     of: 'account',
     looks: 'rejects whose stored payload can be replayed without a request',
     needs: ['tables'],
@@ -166,7 +157,6 @@ export const workChecks: readonly Check[] = [
   },
   {
     name: 'open problems',
-    area,
     of: 'account',
     looks: 'rows of sync.problems, each with its remedy',
     needs: ['tables'],

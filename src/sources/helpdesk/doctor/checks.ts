@@ -2,8 +2,15 @@
 
 import { limitsTold } from '../../../engine/budget/limits-told.ts';
 import { command } from '../../../engine/runs/pauses.ts';
-import { ShelfdeskError } from '../../../errors.ts';
-import { fail, ok, type SourceCheck, type SourceContext, skipped, warn } from '../../../ops/doctor/checks/check.ts';
+import {
+  answered,
+  fail,
+  ok,
+  type SourceCheck,
+  type SourceContext,
+  skipped,
+  warn,
+} from '../../../ops/doctor/checks/check.ts';
 import { judgeSource } from '../../../ops/doctor/checks/clocks.ts';
 import { readClocks } from '../../../status/off-clocks.ts';
 import { count } from '../../../words.ts';
@@ -11,13 +18,10 @@ import type { HelpdeskPart } from '../settings.ts';
 import { oldestTickets } from './oldest-tickets.ts';
 
 const dayMs = 24 * 3_600_000;
-const area = 'help desk' as const;
 
 export const helpdeskChecks: readonly SourceCheck<HelpdeskPart>[] = [
   {
     name: 'help desk',
-    area,
-    of: 'account',
     looks: 'reachability of the help desk, its token (401), and the right to read tickets (403); one request',
     // Requests go only to the help desk that the account has mirrored: they spend its credits.
     needs: ['tables', 'sources of the account'],
@@ -30,24 +34,17 @@ export const helpdeskChecks: readonly SourceCheck<HelpdeskPart>[] = [
           `it refuses everybody's requests for another ${Math.ceil(frozenMs / 1000)} s (429), so nothing was asked`,
           'Wait, and run `npx shelfdesk doctor` again. If it happens often, look at HELPDESK_RESERVE and the other tools of the account.',
         );
-      try {
-        const { arrived, unreadable } = await oldestTickets(context);
-        if (unreadable.length > 0)
-          return warn(
-            `it answers, and ${unreadable.length} of ${count(arrived, 'ticket')} ${unreadable.length === 1 ? 'is' : 'are'} not as documented: ${unreadable[0]!.reason}`,
-            `See ${command(context.account, 'rejects drift')} and ${command(context.account, 'rejects list')} after the next run.`,
-          );
-        return ok(`it answers, and takes the token; ${count(arrived, 'ticket')} came`);
-      } catch (error) {
-        if (!(error instanceof ShelfdeskError)) throw error;
-        return fail(error.message, error.remedy);
-      }
+      return answered(oldestTickets(context), ({ arrived, unreadable }) => {
+        if (unreadable.length === 0) return ok(`it answers, and takes the token; ${count(arrived, 'ticket')} came`);
+        return warn(
+          `it answers, and ${unreadable.length} of ${count(arrived, 'ticket')} ${unreadable.length === 1 ? 'is' : 'are'} not as documented: ${unreadable[0]!.reason}`,
+          `See ${command(context.account, 'rejects drift')} and ${command(context.account, 'rejects list')} after the next run.`,
+        );
+      });
     },
   },
   {
     name: 'clock of the help desk',
-    area,
-    of: 'account',
     looks: 'Date header of the reply and times of its records against the clocks of this machine and the database',
     needs: ['help desk'],
     async run(context) {
@@ -59,8 +56,6 @@ export const helpdeskChecks: readonly SourceCheck<HelpdeskPart>[] = [
   },
   {
     name: 'limits',
-    area,
-    of: 'account',
     looks: 'limit that the help desk announces against HELPDESK_CREDITS',
     needs: ['help desk'],
     async run(context) {
@@ -80,8 +75,6 @@ export const helpdeskChecks: readonly SourceCheck<HelpdeskPart>[] = [
   },
   {
     name: 'use by others',
-    area,
-    of: 'account',
     looks: 'highest use of other tools in one period of the last day against HELPDESK_RESERVE',
     needs: ['help desk'],
     async run(context) {
