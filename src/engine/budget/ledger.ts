@@ -39,7 +39,6 @@ export interface Limits {
   sweepShare?: number;
 }
 export interface Rules extends Limits {
-  /** The longest time that a request may take. */
   timeoutMs: number;
   /** A request that would wait longer does not wait, and learns when the quota resets. */
   longestWaitMs?: number;
@@ -146,7 +145,6 @@ export interface Settled extends ClocksTold {
   limit: number;
   others: number;
   waitedMs: number;
-  /** From the grant to the reply. */
   tookMs: number;
   refused: boolean;
 }

@@ -69,7 +69,6 @@ async function makeTables(client: pg.Client, { name: source, schema, tables = []
   return isNew;
 }
 
-/** The columns of each table. */
 async function columnNames(client: pg.Client, tables: readonly SourceTable[]): Promise<Map<string, Set<string>>> {
   const { rows } = await client.query<{ name: string; columns: string[] }>(
     `select n.name, array_agg(a.attname::text) as columns from unnest($1::text[]) n (name)

@@ -3,7 +3,6 @@ import type { ListStream, Part, Row, RowFacts } from '../../sources/source.ts';
 import type { Merge, Table } from '../commit/merge.ts';
 import { lastShown } from '../database/open-candidates.ts';
 
-/** The facts of a stream that is swept. */
 export function factsOf({ key, rowFacts }: Pick<ListStream<Row>, 'key' | 'rowFacts'>): RowFacts {
   if (rowFacts === undefined) throw new Error(`stream ${key} cannot be swept`);
   return rowFacts;

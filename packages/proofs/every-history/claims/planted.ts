@@ -25,7 +25,10 @@ const ends = { world: 'two streams of a run, and how it ends' };
 
 export const plantedInClaims: Readonly<Record<string, Planted>> = {
   'streams of two sources that end at once do not wait for each other': {
-    mistakes: runs("await client.query('select from sync.stored_runs where id = $1 for no key update', [run]);", ''),
+    mistakes: runs(
+      "await byKey(client, 'lock run', 'select from sync.stored_runs where id = $1 for no key update', [run]);",
+      '',
+    ),
     foundIn: { race: 'worker 1 finishes tickets of run 1 under token 1, while worker 2 finishes books.shelves' },
   },
   'the token is not raised': {
@@ -121,7 +124,10 @@ export const plantedInClaims: Readonly<Record<string, Planted>> = {
     foundIn: { world: 'a job that fails beside another one' },
   },
   'another account makes a stream busy': {
-    mistakes: claims('o.account_id = s.account_id and o.stream_key = s.stream_key', 'o.stream_key = s.stream_key'),
+    mistakes: claims(
+      "where account_id = s.account_id and state = 'running' offset 0) p",
+      "where s.account_id > '' and state = 'running' offset 0) p",
+    ),
     foundIn: { world: 'a stream of two accounts' },
   },
   'runs of another account are ended': {
