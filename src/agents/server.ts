@@ -1,5 +1,4 @@
 /** The server of agents: its tools, its resources and its guide, for one way of serving them. */
-import { randomBytes } from 'node:crypto';
 import { McpServer, ResourceTemplate, type CallToolResult as Result } from '@modelcontextprotocol/server';
 import type pg from 'pg';
 import { z } from 'zod';
@@ -8,6 +7,7 @@ import { findQuery, type Query } from '../analytics/questions.ts';
 import { isAway, ShelfdeskError, UsageError } from '../errors.ts';
 import { objectsOf } from '../privacy/ask.ts';
 import { judge } from '../privacy/judge.ts';
+import { newName } from '../privacy/readers.ts';
 import { briefly, readCovered } from './covered.ts';
 import { describeAll, describeOne } from './described.ts';
 import { fenced } from './fence.ts';
@@ -252,7 +252,7 @@ function addMetrics(server: McpServer, db: pg.Pool): void {
 // --- results --------------------------------------------------------------------------------------------------------
 
 /** A fence has another name in each answer. */
-const fence = (text: string) => fenced(text, randomBytes(6).toString('hex'));
+const fence = (text: string) => fenced(text, newName());
 const dateOf = (time: string | undefined) => (time === undefined ? undefined : new Date(time));
 const text = (text: string) => ({ type: 'text' as const, text });
 const plain = (value: unknown): Result => ({ content: [text(JSON.stringify(value))] });

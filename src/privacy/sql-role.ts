@@ -3,7 +3,6 @@
  * role of DATABASE_URL may have any right, and a statement can take back what its session gave up: with `reset role`, a
  * new transaction, or a function. A login without rights cannot.
  */
-import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { isMirror } from '../engine/database/mirrors.ts';
 import { type Client, sessionSettings, streamOf, transaction } from '../engine/database/pool.ts';
@@ -16,6 +15,7 @@ import {
   endSessions,
   groupOf,
   join,
+  newName,
   newPassword,
   ofAgents,
   refusePublicCreate,
@@ -145,7 +145,7 @@ export async function openOwnReader(
 
 async function asLogin(db: pg.Pool, url: string, now: Date, login: Login): Promise<Omit<OwnReader, 'path'>> {
   await removeForgotten(db, now, login);
-  const name = `${login.prefix}_${randomBytes(6).toString('hex')}`;
+  const name = `${login.prefix}_${newName()}`;
   const password = newPassword();
   const line = lineFor(url, name, password);
   const until = new Date(now.getTime() + validMs).toISOString();
