@@ -1,10 +1,11 @@
 /**
- * Builds the packages that are published, as JavaScript: `dist/shelfdesk`, bundled, `dist/sandbox` with types, and `dist/lake`.
+ * Builds the packages that are published, as JavaScript: `dist/shelfdesk`, bundled, with the types of what declares a source,
+ * `dist/sandbox` with types, and `dist/lake`.
  * The worker's package carries the sandbox's, so that one file installs both. All have the version of the root.
  */
 import { execFileSync } from 'node:child_process';
 import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { fingerprintOf } from '../src/app/build.ts';
 import { besides, bundle } from './bundle.ts';
@@ -18,6 +19,7 @@ const sandbox = join(dist, 'sandbox');
 const lake = join(dist, 'lake');
 const compiled = join(dist, 'compiled');
 const program = join(dist, 'program');
+const types = join(dist, 'types');
 
 interface Manifest {
   version: string;
@@ -38,11 +40,16 @@ rmSync(dist, { recursive: true, force: true });
 compile('sandbox/tsconfig.json', '--outDir', compiled);
 // A program needs no types.
 compile('tsconfig.json', '--outDir', program, '--removeComments');
+compile('types.tsconfig.json', '--outDir', types);
 // The compiler leaves the names of the sources in the types.
-for (const name of globSync('**/*.d.ts', { cwd: compiled })) {
-  const path = join(compiled, name);
-  writeFileSync(path, readFileSync(path, 'utf8').replaceAll(/((?:from |import\()'\.[^']*)\.ts'/g, "$1.js'"));
-}
+for (const folder of [compiled, types])
+  for (const name of globSync('**/*.d.ts', { cwd: folder })) {
+    const path = join(folder, name);
+    writeFileSync(
+      path,
+      readFileSync(path, 'utf8').replaceAll(/((?:from |import\()['"]\.[^'"]*)\.ts(['"])/g, '$1.js$2'),
+    );
+  }
 const ours = read('package.json');
 const theirs = read('packages/sandbox/package.json');
 const both = { version: ours.version, license: ours.license, type: 'module', engines: { node: NODE } };
@@ -62,6 +69,7 @@ manifest(sandbox, {
 });
 
 await bundle(root, join(worker, 'src'));
+for (const path of reached(join(types, 'src/sources/declare.d.ts'))) keep(path, join(worker, relative(types, path)));
 assets('src', join(worker, 'src'));
 for (const name of [
   'migrations',
@@ -120,11 +128,20 @@ manifest(lake, {
   // The two speak to each other by no interface that is promised.
   peerDependencies: { [String(ours.name)]: ours.version },
 });
-for (const folder of [compiled, program]) rmSync(folder, { recursive: true });
+for (const folder of [compiled, program, types]) rmSync(folder, { recursive: true });
 
 function compile(config: string, ...flags: string[]): void {
   const args = [join(root, 'node_modules/typescript/bin/tsc'), '-p', join(root, 'packages', config), ...flags];
   execFileSync(process.execPath, args, { stdio: 'inherit' });
+}
+
+/** The types of a module, and all that they import of ours. */
+function reached(path: string, met = new Set<string>()): Set<string> {
+  if (met.has(path)) return met;
+  met.add(path);
+  for (const [, to] of readFileSync(path, 'utf8').matchAll(/(?:from |import\()['"](\.[^'"]*)\.js['"]/g))
+    reached(join(dirname(path), `${to}.d.ts`), met);
+  return met;
 }
 
 /** What lies beside the sources and is read at run time: a page's style, an OpenAPI document, views of the lake. */

@@ -60,6 +60,15 @@ end;
 comment on function sync.key_of is
   'Key of a stream (source.stream), from the key itself or from a short name that only one source has. Any other short name gives null.';
 
+create or replace function sync.name_of(key text) returns text
+language sql stable
+begin atomic
+  select case when count(*) > 1 then name_of.key else split_part(name_of.key, '.', 2) end
+  from sync.streams k where k.stream = split_part(name_of.key, '.', 2);
+end;
+comment on function sync.name_of is
+  'Name of a stream for people, from its key: the short name, or the key if more than one source has a stream of that name.';
+
 create or replace function sync.option_of(account text) returns text
 language sql immutable
 begin atomic

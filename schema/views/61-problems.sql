@@ -30,7 +30,7 @@ with streams as not materialized (
   from sync.coverage c join sync.streams k on c.source = k.source and c.stream in (k.stream, k.follows)),
 last_runs as (
   -- The last finished run that synced a stream, and the last that swept it.
-  select s.account_id, k.stream, s.stream_key, k.source, false as sweeps, d.*
+  select s.account_id, sync.name_of(s.stream_key) as stream, s.stream_key, k.source, false as sweeps, d.*
   from streams s join sync.streams k using (stream_key)
   cross join lateral (
     select r.run_id, (select u.kind from sync.stored_runs u where u.id = r.run_id) as kind,
@@ -41,7 +41,7 @@ last_runs as (
       and (select u.kind from sync.stored_runs u where u.id = r.run_id) not in ('sweep', 'audit', 'verify', 'backfill')
     order by r.run_id desc limit 1) d
   union all
-  select s.account_id, k.stream, s.stream_key, k.source, true, d.*
+  select s.account_id, sync.name_of(s.stream_key), s.stream_key, k.source, true, d.*
   from streams s join sync.streams k using (stream_key)
   cross join lateral (
     select r.run_id, u.kind, r.state, r.error, r.remedy, r.exit_code, r.finished_at, r.answer
@@ -236,7 +236,7 @@ found as (
       sync.option_of(b.account_id)),
     now() - (b.behind - b.target)
   from (
-    select s.account_id, k.stream, s.stream_key, t.target, l.behind
+    select s.account_id, sync.name_of(s.stream_key) as stream, s.stream_key, t.target, l.behind
     from streams s join sync.streams k using (stream_key) join sync.targets t on (t.account_id, t.subject) = (s.account_id, s.stream_key)
     cross join lateral (select sync.behind(s.account_id, s.stream_key) as behind offset 0) l) b
   -- What holds it up has a problem of its own: a run that failed, an outage, rejects, a worker that is missing.
@@ -270,21 +270,21 @@ found as (
       d.account_id),
     min(d.checked_at)
   from (
-    select u.account_id, coalesce(k.stream, 'tickets') as stream, coalesce(k.stream_key, 'helpdesk.tickets') as stream_key, u.stream || ' ' || u.record_id as record_id, u.kind, u.checked_at
+    select u.account_id, sync.name_of(coalesce(k.stream_key, 'helpdesk.tickets')) as stream, coalesce(k.stream_key, 'helpdesk.tickets') as stream_key, u.stream || ' ' || u.record_id as record_id, u.kind, u.checked_at
     from sync.accounts a join sync.audit u using (account_id) left join sync.streams k on k.stream_key = u.stream_key
     where u.kind is not null and u.checked_at > now() - interval '24 hours') d
   group by d.account_id, d.stream, d.stream_key
   union all
   select h.account_id, h.stream_key, 'gap', 'warning',
-    format('%s of %s could not be read, the first from %s on: %s.', sync.counted(count(*), 'range'), h.stream,
+    format('%s of %s could not be read, the first from %s on: %s.', sync.counted(count(*), 'range'), sync.name_of(h.stream_key),
       to_char(min(h.gap_from) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), min(h.reason)),
-    format('Run `npx shelfdesk backfill %s%s`.', h.stream, sync.option_of(h.account_id)),
+    format('Run `npx shelfdesk backfill %s%s`.', sync.name_of(h.stream_key), sync.option_of(h.account_id)),
     (select min(r.found_at) from sync.gap_reasons r where r.account_id = h.account_id and r.stream_key = h.stream_key)
   from sync.gaps h where h.reason is not null
   group by h.account_id, h.stream, h.stream_key
   union all
   select r.account_id, r.stream_key, 'most_rejected', 'critical',
-    format('Most of what is read of %s is rejected: %s. Nothing is lost; next try %s.', r.stream, g.says, sync.time_in_words(r.next_try_at)),
+    format('Most of what is read of %s is rejected: %s. Nothing is lost; next try %s.', sync.name_of(r.stream_key), g.says, sync.time_in_words(r.next_try_at)),
     format('See `npx shelfdesk rejects list%s`, and look whether a newer Shelfdesk knows it. One record is asked for at times that grow rarer; once it can be stored, all are read again by themselves.',
       sync.option_of(r.account_id)),
     r.since
@@ -295,7 +295,7 @@ found as (
     order by i.rejects desc, i.since limit 1) g
   union all
   select r.account_id, r.stream_key, 'rejects_open', 'warning',
-    format('%s: %s%s.', r.stream, string_agg(r.says, '; ' order by r.place) filter (where r.place <= 3),
+    format('%s: %s%s.', sync.name_of(r.stream_key), string_agg(r.says, '; ' order by r.place) filter (where r.place <= 3),
       '; and ' || sync.counted(nullif(count(*) filter (where r.place > 3), 0), 'other reason')),
     format('See `npx shelfdesk rejects list%s`; what can be asked for again is asked for again by itself.', sync.option_of(r.account_id)),
     min(r.since)
@@ -380,8 +380,8 @@ found as (
     where d.due_at < now()) l
   union all
   select p.account_id, nullif(p.stream_key, ''), 'paused', 'info',
-    format('%s was told to wait by %s%s.', coalesce(nullif(p.stream, ''), 'The account'), p.paused_by, coalesce(': ' || p.reason, '')),
-    format('Run `npx shelfdesk resume%s%s`.', coalesce(' ' || nullif(p.stream, ''), ''), sync.option_of(p.account_id)),
+    format('%s was told to wait by %s%s.', coalesce(nullif(sync.name_of(p.stream_key), ''), 'The account'), p.paused_by, coalesce(': ' || p.reason, '')),
+    format('Run `npx shelfdesk resume%s%s`.', coalesce(' ' || nullif(sync.name_of(p.stream_key), ''), ''), sync.option_of(p.account_id)),
     p.paused_at
   from sync.paused p
   union all
@@ -394,7 +394,7 @@ found as (
   where m.state in ('leaving', 'moved')
   union all
   select p.account_id, coalesce(k.stream_key, 'helpdesk.tickets'), 'recommendation', 'info',
-    format('Comparisons found of %s, more than once: %s.', coalesce(k.stream, 'tickets'), string_agg(distinct p.kind, '; ')),
+    format('Comparisons found of %s, more than once: %s.', sync.name_of(coalesce(k.stream_key, 'helpdesk.tickets')), string_agg(distinct p.kind, '; ')),
     string_agg(distinct p.remedy, ' '), max(p.last_at)
   from sync.recommendations p left join sync.streams k on k.stream_key = p.stream_key
   group by p.account_id, k.stream, k.stream_key)

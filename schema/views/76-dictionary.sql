@@ -6,7 +6,11 @@ create or replace view analytics.data_dictionary with (security_barrier) as
 with ours as (
   select n.oid, n.nspname::text as schema
   from pg_catalog.pg_namespace n
-  where n.nspname in ('analytics', 'safe', 'helpdesk', 'books', 'sync') and has_schema_privilege(n.oid, 'usage')
+  -- Readers may not read sync.streams, which names the sources: their tables have records.
+  where (n.nspname in ('analytics', 'safe', 'sync') or n.nspname <> 'internal' and exists (
+      select from pg_catalog.pg_class m join pg_catalog.pg_attribute a on a.attrelid = m.oid
+      where m.relnamespace = n.oid and m.relkind = 'r' and a.attname = '_payload'))
+    and has_schema_privilege(n.oid, 'usage')
 ),
 relations as (
   select ours.schema, c.oid, c.relname::text as relation,
@@ -37,7 +41,7 @@ where has_function_privilege(p.oid, 'execute') and p.prorettype <> 'pg_catalog.t
     where d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass and d.objid = p.oid and d.deptype = 'e');
 comment on view analytics.data_dictionary is
   'Data dictionary: every table, view and function that the caller may read, with its columns and their meaning.';
-comment on column analytics.data_dictionary.schema is 'The schema: analytics, safe, helpdesk, books or sync.';
+comment on column analytics.data_dictionary.schema is 'The schema: analytics, safe, sync, or that of a source.';
 comment on column analytics.data_dictionary.relation is 'The table or view; a function with its arguments.';
 comment on column analytics.data_dictionary.kind is 'table, view or function.';
 comment on column analytics.data_dictionary.position is

@@ -45,7 +45,7 @@ export async function readCovered(
 ): Promise<Covered[]> {
   const { rows } = await db.query<Covered>(
     `with asked as (${askedStreams.accounts})
-     select a.account_id as account, k.stream, s.complete_from, s.complete_through, g.gap_count, coalesce(s.waiting, 0)::int as waiting,
+     select a.account_id as account, sync.name_of(k.stream_key) as stream, s.complete_from, s.complete_through, g.gap_count, coalesce(s.waiting, 0)::int as waiting,
        (select count(*)::int from sync.rejects r
         where r.account_id = a.account_id and r.source = k.source and r.stream in (k.stream, k.follows) and r.cleared_at is null) as open_rejects,
        s.deletes_checked_at, k.deletions as deletions_unknown, s.differ_at_most_percent::float8 as differ_at_most_percent, s.differ_as_of,

@@ -11,7 +11,7 @@ import { newName } from '../privacy/readers.ts';
 import { briefly, readCovered } from './covered.ts';
 import { describeAll, describeOne } from './described.ts';
 import { fenced } from './fence.ts';
-import { guide } from './guide.ts';
+import { guide, mirroredSources } from './guide.ts';
 import { masked, type Shown, unmasked } from './masked.ts';
 import { ask, asReader, type Ground, type Told } from './question.ts';
 import { makeTurns } from './turns.ts';
@@ -69,7 +69,8 @@ export function makeAgents(parts: Parts) {
     /** A server for one session. `pii`: names, addresses and texts are shown. */
     async serve(pii: boolean): Promise<McpServer> {
       const schemas = await catalogOf(pii);
-      const server = new McpServer({ name: 'shelfdesk', version }, { instructions: guide(schemas, !pii) });
+      const instructions = guide(schemas, !pii, await mirroredSources(ground.warehouse.pg));
+      const server = new McpServer({ name: 'shelfdesk', version }, { instructions });
       const session: Session = {
         ...parts,
         pii,

@@ -151,8 +151,13 @@ function relationsOf(rows: readonly Row[], known: Known): Relation[] {
 function keyFor(relation: Omit<Relation, 'key' | 'joins'>, { keys }: Known): readonly string[] {
   const name = nameOf(relation);
   if (isOfStar(relation)) return relation.columns.slice(0, 1).map(column => column.name);
-  const shown = relation.schema === 'safe' ? `helpdesk.${relation.name}` : name;
-  const key = keys.get(shown) ?? keys.get(`internal.${relation.name}`) ?? keysOfViews[name] ?? idsOf(relation);
+  const masked = [...keys.keys()].find(table => table.replace('.', '_') === relation.name);
+  const shown = masked ?? `helpdesk.${relation.name}`;
+  const key =
+    keys.get(relation.schema === 'safe' ? shown : name) ??
+    keys.get(`internal.${relation.name}`) ??
+    keysOfViews[name] ??
+    idsOf(relation);
   return key.every(one => relation.columns.some(column => column.name === one)) ? key : [];
 }
 
@@ -161,7 +166,7 @@ function idsOf({ columns }: Pick<Relation, 'columns'>): readonly string[] {
   return columns.every(({ name }) => name.endsWith('_id')) ? columns.map(({ name }) => name) : [];
 }
 
-const joining = /\bjoins ([a-z]+\.[a-z_]+)\.([a-z_]+)/gi;
+const joining = /\bjoins ([a-z]\w*\.[a-z]\w*)\.([a-z]\w*)/gi;
 
 /** Columns that join the same relation form one join: owner and id of a shelf. */
 function joinsOf(relation: Omit<Relation, 'key' | 'joins'>, { ofAccounts }: Known): Join[] {

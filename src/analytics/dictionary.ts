@@ -67,5 +67,8 @@ const text = (words: string): string =>
     .replaceAll(/\s*\n\s*/g, ' ')
     .replaceAll(/[|<*]/g, sign => `\\${sign}`)
     .replaceAll(/(?<![\w`])_(?=\w)/g, '\\_')
-    .replaceAll(/\bjoins ([a-z]+)\.([a-z_]+)\./gi, (_, schema, name) => `joins [${schema}.${name}](#${schema}${name}).`)
+    .replaceAll(
+      /\bjoins ([a-z]\w*)\.([a-z]\w*)\./gi,
+      (_, schema, name) => `joins [${schema}.${name}](#${schema}${name}).`,
+    )
     .replaceAll(/(?<!`)npx shelfdesk [a-z]+(?: [a-z]+){0,2}(?=[.,;:)])/g, command => `\`${command}\``);

@@ -23,6 +23,8 @@ export interface LakeTable {
   readonly withPersonal?: boolean;
   /** SQL of the rows that may have changed from the last export to this moment; of `status` only. Default: all. */
   readonly changing?: (lastExport: string, moment: string) => string;
+  /** Numbers keep each digit. Default: they are doubles. */
+  readonly exact?: true;
   /** Rows have the month of their ticket (internal.lake_month), and are sorted by it. */
   readonly byMonth?: boolean;
 }

@@ -73,6 +73,7 @@ export async function eraseNamed(
 /**
  * Erases people who reappeared under other ids or with further contact values. Blocks the contact values in
  * `found`. Other contact values of these people are not blocked, because a shared value would spread to ever more people.
+ * Refused like an erasure that is asked for: then the page is not stored, and the run of its stream fails.
  */
 export async function eraseMore(
   client: Client,
@@ -82,6 +83,7 @@ export async function eraseMore(
   streams: Streams,
 ): Promise<Removed> {
   await alone(client, account);
+  await requireRules(client, account, streams);
   return eraseThem(client, account, { asked: [], found }, now, streams);
 }
 
@@ -116,7 +118,7 @@ async function requireRules(client: Client, account: string, streams: Streams): 
     if (rowCount === 0) continue;
     throw new UsageError(
       `${key} has rows, and no source that is known here declares them: they might keep data of the person`,
-      'Erase where SHELFDESK_SOURCES names the folder of that source. If it is declared no more, delete its rows first.',
+      'Let SHELFDESK_SOURCES name the folder of that source here, as for every process of the warehouse. If it is declared no more, delete its rows first.',
     );
   }
 }

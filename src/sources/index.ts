@@ -1,7 +1,7 @@
 /** The sources of this process. Only this file names those of the program, a line each; those of one's own come from a folder. */
 import { z } from 'zod';
 import { ownSources } from '../app/files/own-sources.ts';
-import { type StreamKey, streamKey } from '../engine/database/stream-key.ts';
+import { nameOfKey, type StreamKey, streamKey, tellApart } from '../engine/database/stream-key.ts';
 import { UsageError } from '../errors.ts';
 import { ownTables } from '../lake/own-tables.ts';
 import type { LakeTable } from '../lake/table.ts';
@@ -18,12 +18,11 @@ const own = await ownSources();
 export const sources = [...all, ...own.map(({ source }) => source)] as readonly Source<object, SourceConfig>[];
 
 for (const [i, { name }] of sources.entries()) {
-  if (sources.findIndex(one => one.name === name) === i) continue;
-  const file = own[i - all.length]?.file;
+  const first = sources.findIndex(one => one.name === name);
+  if (first === i) continue;
+  const [one, other] = [i, first].map(place => own[place - all.length]?.file ?? 'the program');
   throw new UsageError(
-    file === undefined
-      ? `two sources have the name ${name}`
-      : `the source of ${file} has the name ${name}, as another source`,
+    `the source of ${one} has the name ${name}, as the one of ${other}`,
     'Give one of them another name.',
   );
 }
@@ -57,7 +56,10 @@ export const lakeTables: readonly LakeTable[] = [...ownTables, ...sources.flatMa
 export const streamsOf = (names: Pick<ReadonlySet<string>, 'has'>): readonly Stream[] =>
   streams.filter(({ source }) => names.has(source));
 
-export const streamNames = streams.map(stream => stream.name);
+tellApart(streams.map(({ key }) => key));
+
+/** The streams as people name them. */
+export const streamNames = streams.map(({ key }) => nameOfKey(key));
 
 /** The stream of a key. Throws Error if this version has no such stream: a newer version may have created the job. */
 export function streamOf(key: StreamKey): Stream {

@@ -237,6 +237,8 @@ interface Described {
   listsOf?(source: OpenSource): readonly string[];
   /** The records that wait to be fetched by id. Undefined for a stream that its lists show whole. */
   readonly pending?: Pending;
+  /** A sync finds all that a sweep would: then no night reads the list twice. */
+  readonly sweptBySync?: boolean;
   /** Whether the nightly run reads this stream even if no record is waiting, to fetch names that are due. */
   readonly nightlyDetails?: boolean;
   /** Short names of the streams that read details of each record. They have columns in its table (see readingOf). */

@@ -85,7 +85,7 @@ export async function readRuns(db: Pick<pg.ClientBase, 'query'>, asked: RunsAske
      cross join lateral (
        select ${counts.map(name => `coalesce(sum(s.${name}), 0)::int8 as ${name}`).join(', ')},
          coalesce(bool_and(sync.is_paused(s.account_id, s.stream_key)) filter (where s.finished_at is null), false) as paused,
-         coalesce(json_agg(json_build_object('stream', s.stream, 'state', s.state,
+         coalesce(json_agg(json_build_object('stream', sync.name_of(stream_key), 'state', s.state,
            'paused', s.finished_at is null and sync.is_paused(s.account_id, s.stream_key), 'note', n.note,
            ${[...told, ...times].map(name => `'${name}', s.${name}`).join(', ')}) order by k.place), '[]') as streams
        from sync.run_streams s join sync.stored_run_streams n using (run_id, stream_key) join sync.streams k using (stream_key)

@@ -2,7 +2,7 @@
 import type pg from 'pg';
 import { configuredSources } from '../app/context.ts';
 import { systemClock } from '../clock.ts';
-import { streamKey } from '../engine/database/stream-key.ts';
+import { nameOfKey, streamKey } from '../engine/database/stream-key.ts';
 import type { SourceName } from '../engine/http/request.ts';
 import { streamsOf } from '../sources/index.ts';
 import type { Served } from './accounts.ts';
@@ -12,6 +12,8 @@ import { timeLeft } from './time-left.ts';
 export interface Figures {
   account: string;
   stream: string;
+  /** As people name the stream: with its source if another source has a stream of that name. */
+  name: string;
   source: SourceName;
   /** Earlier records may be missing; null: complete from the beginning. */
   complete_from: Date | null;
@@ -52,7 +54,17 @@ export interface Figures {
 
 /** The figures of `status --json`. */
 const shown = [
-  ...['account', 'stream', 'complete_from', 'complete_through', 'lag_seconds', 'waiting', 'open_rejects', 'last_run'],
+  ...[
+    'account',
+    'stream',
+    'name',
+    'complete_from',
+    'complete_through',
+    'lag_seconds',
+    'waiting',
+    'open_rejects',
+    'last_run',
+  ],
   ...['last_state', 'last_finished_at', 'last_success_at', 'last_error', 'remedy', 'source', 'deferred_until'],
   ...[
     'behind_seconds',
@@ -84,6 +96,7 @@ export interface AuditConfidence {
 /** How each figure is read, if not from the column of its name. */
 const readAs: Readonly<Partial<Record<keyof Figures, string>>> = {
   account: 's.account_id',
+  name: 'sync.name_of(s.stream_key)',
   gap_count: 's.gaps',
   differ_at_most_percent: 's.differ_at_most_percent::float8',
   gaps: `coalesce((
@@ -140,7 +153,10 @@ export async function readStatus(
       .filter(
         ({ key }) => !rows.some(one => one.account === config.account && streamKey(one.source, one.stream) === key),
       )
-      .map(({ name: stream, source }) => ({ ...neverSynced, account: config.account, stream, source })),
+      .map(({ name: stream, source, key }) => ({
+        ...{ ...neverSynced, account: config.account },
+        ...{ stream, source, name: nameOfKey(key) },
+      })),
   );
   return [...rows, ...unread].map(row => ({
     ...row,
@@ -152,7 +168,7 @@ export async function readStatus(
   }));
 }
 
-const neverSynced: Omit<StreamStatus, 'account' | 'stream' | 'source' | 'time_left_seconds'> = {
+const neverSynced: Omit<StreamStatus, 'account' | 'stream' | 'name' | 'source' | 'time_left_seconds'> = {
   ...{
     complete_from: null,
     complete_through: null,

@@ -227,6 +227,12 @@ describe('the billing service of the guide', long, () => {
       .filter(({ pathname }) => pathname === '/invoices')
       .map(url => url.searchParams.get('limit'));
     expect(new Set(limits)).toEqual(new Set(['50']));
+    // 70 clients, 231 invoices and 201 payments fill 12 of these pages. The end of a list, and ties, take further ones.
+    of.billing.asked.length = 0;
+    expect((await s.json(['verify', '--full'])).forecast.credits).toBe(12);
+    expect(of.billing.asked.length).toBeGreaterThanOrEqual(12);
+    expect(of.billing.asked.filter(url => /Infinity|NaN/.test(url.search))).toEqual([]);
+    expect((await s.run('sweep')).stderr).toContain('about 12 credits');
   });
 
   test('a list by creation loses nothing to payments that go away while it is read, and a sweep brings refunds', async () => {
@@ -358,6 +364,20 @@ describe('the billing service of the guide', long, () => {
     ]);
   });
 
+  test('the dictionary, the diagram and the guide for agents have its tables', async () => {
+    await s.ends([0], 'migrate');
+    const dictionary = (await s.ends([0], 'schema', 'dictionary')).stdout;
+    for (const name of ['billing.invoices', 'billing.lines', 'safe.billing_clients'])
+      expect(dictionary).toContain(`### ${name}`);
+    expect(dictionary).toContain('The client; joins [billing.clients](#billingclients).id.');
+    const { stdout } = await s.ends([0], 'schema', 'erd');
+    expect(stdout).toContain('billing_clients |o--o{ billing_invoices : "client_id"');
+    expect(stdout).toContain('billing_invoices |o--o{ billing_lines : "invoice_id"');
+    await s.ends([0], 'schema', 'dbt');
+    const documented = `select column_name from analytics.data_dictionary where relation = 'invoices' and schema = 'billing' and comment is null`;
+    expect(await s.rows(documented)).toEqual([]);
+  });
+
   test('field rules follow numbers as ids, and parts', async () => {
     s = new House(program(), db, {
       ...of.env,
@@ -441,6 +461,30 @@ describe('a third source with streams of the same names', long, () => {
     await s.ends([0], 'fields', 'apply');
     await s.sync();
     expect(await seen()).toEqual(followed);
+  });
+
+  test('a stream is shown with its source where another source has one of that name', async () => {
+    await using crm = await openCrm();
+    await using desk = await openHelpdesk();
+    await using db = await freshDatabase();
+    const s = new House(program(), db, { ...crm.env, ...desk.env });
+    const both = ['helpdesk.customers', 'crm.customers'];
+    const synced = await s.sync();
+    for (const name of ['tickets', ...both]) expect(synced.stderr).toContain(`✓ ${name.padEnd(10)} `);
+    // The progress of each is its own.
+    expect(synced.stderr).toMatch(/✓ helpdesk\.customers 20 read/);
+    expect(synced.stderr).toMatch(/✓ crm\.customers 40 read/);
+    const { run, streams } = await s.json(['sync']);
+    const shown: string[] = streams.map((one: Json) => one.stream);
+    expect(shown).toEqual(expect.arrayContaining(['tickets', 'contacts', ...both]));
+    expect(Object.keys((await s.json(['plan'])).streams)).toEqual(expect.arrayContaining(shown));
+    for (const args of [['status'], ['status', '--wide'], ['runs', 'show', String(run)], ['schedule', '--json']])
+      for (const name of both) expect((await s.run(...args)).stdout, args.join(' ')).toMatch(name);
+    const paused = await s.run('pause', 'crm.customers');
+    expect(paused.stdout).toContain('crm.customers');
+    expect((await s.run('sync')).stderr).toContain('Skipped because paused: crm.customers.');
+    expect((await s.run('status')).stderr).toContain('Run `npx shelfdesk resume crm.customers`.');
+    await s.ends([0], 'resume', 'crm.customers');
   });
 });
 

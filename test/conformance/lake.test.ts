@@ -38,6 +38,22 @@ await describeLongOnLake('the lake of the billing service', () => {
     await s.sync();
     await exported();
     expect(await counted()).toEqual(world());
+    // Each digit stays: as a decimal, or where none fits as text.
+    const paid = [...of.billing.payments.values()];
+    const amounts = () =>
+      ask(
+        'select typeof(amount) as type, sum(amount::decimal(38, 6))::text as sum from lake.billing.payments group by 1',
+      );
+    const cents = paid.reduce((sum, { amount }) => sum + Math.round(Number(amount) * 100), 0);
+    expect(await amounts()).toEqual([{ type: 'DECIMAL(38,6)', sum: `${(cents / 100).toFixed(2)}0000` }]);
+    const long = '0.1234567890123456789012345';
+    paid[0]!.amount = long;
+    await s.ends([0], 'sweep', 'payments');
+    await exported();
+    const kept = await ask(
+      `select typeof(amount) as type, amount from lake.safe.billing_payments where id = '${paid[0]!.id}'`,
+    );
+    expect(kept).toEqual([{ type: 'VARCHAR', amount: long }]);
     of.change();
     await s.sync();
     await s.nextSecond();

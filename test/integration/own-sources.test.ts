@@ -72,8 +72,16 @@ test.each([
     'the source HOME/shop.ts:3 cannot be used: source shop: the field title of orders does not say what it tells of people',
     "Say .personal('name'",
   ],
-  [{ 'shop.ts': shop('books') }, 'the source of HOME/shop.ts has the name books, as another source', 'another name'],
-  [{ 'a.ts': shop('shop'), 'b.ts': shop('shop') }, 'the source of HOME/b.ts has the name shop', 'another name'],
+  [
+    { 'shop.ts': shop('books') },
+    'the source of HOME/shop.ts has the name books, as the one of the program',
+    'another name',
+  ],
+  [
+    { 'a.ts': shop('shop'), 'b.ts': shop('shop') },
+    'the source of HOME/b.ts has the name shop, as the one of HOME/a.ts',
+    'another name',
+  ],
   [{ 'shop.ts': shop('lake') }, 'a schema of this name is there already', 'another name'],
 ])('a mistake says what, where and what to do: %o', async (files, says, remedy) => {
   const { code, stdout, stderr } = await run(files as Readonly<Record<string, string>>);

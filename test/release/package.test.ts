@@ -81,14 +81,30 @@ describe('the packages', long, () => {
   test(`the worker runs its demo and answers, on ${OLDEST}`, async () => runsOn(await oldestNode()));
   test('the worker runs its demo and answers, on this Node', proof, () => runsOn(dirname(process.execPath)));
 
+  test('a source in a folder of its own is checked by the compiler, with the types of the package', async () => {
+    const at = mkdtempSync(join(folder, 'typed-'));
+    const checks = async (text: string) => {
+      writeFileSync(join(at, 'crm.ts'), text);
+      const tsc = ['--noEmit', '--strict', '--target', 'es2024', '--module', 'nodenext', '--skipLibCheck'];
+      const { stdout } = await execute(join(root, 'node_modules/.bin/tsc'), [...tsc, 'crm.ts'], { cwd: at }).catch(
+        one => one,
+      );
+      return stdout as string;
+    };
+    const crm = crmOfGuide();
+    expect(await checks(crm)).toContain("Cannot find module 'shelfdesk/source'");
+    writeFileSync(join(at, 'package.json'), '{ "private": true, "type": "module" }');
+    await npm(at, 'install', '--omit=optional', join(folder, worker.filename));
+    expect(await checks(crm)).toBe('');
+    expect(await checks(crm.replace(".personal('name')", ''))).toContain('Unsaid<string');
+    expect(await checks(crm.replace("updatedAt: 'updated_at'", "updatedAt: 'name'"))).toContain('crm.ts(');
+  });
+
   async function runsOn(bin: string): Promise<void> {
     const { at, run, bytes } = await installed(worker, bin);
     expect(bytes).toBeLessThan(170 * MB);
     mkdirSync(join(at, 'sources'));
-    const [, crm] = /^```ts file=sources\/crm.ts\n([\s\S]*?)^```$/m.exec(
-      readFileSync(join(root, 'docs/how-to/add-a-source.md'), 'utf8'),
-    )!;
-    writeFileSync(join(at, 'sources/crm.ts'), crm!);
+    writeFileSync(join(at, 'sources/crm.ts'), crmOfGuide());
     const withCrm = { cwd: at, env: { ...envOf(bin), SHELFDESK_SOURCES: 'sources' } };
     await expect(execute('npx', ['--no-install', 'shelfdesk', 'sync', 'contacts'], withCrm)).rejects.toMatchObject({
       ...{ code: 2, stderr: expect.stringContaining('CRM_BASE_URL and CRM_KEY') },
@@ -134,6 +150,11 @@ describe('the packages', long, () => {
     expect((await execute(process.execPath, ['use.ts'], { cwd: at })).stdout.trim()).toBe('200');
   });
 });
+
+function crmOfGuide(): string {
+  const guide = readFileSync(join(root, 'docs/how-to/add-a-source.md'), 'utf8');
+  return /^```ts file=sources\/crm.ts\n([\s\S]*?)^```$/m.exec(guide)![1]!;
+}
 
 /** As a user's shell has it: without what `npm test` adds, on the Node in `bin`. */
 const envOf = (bin: string) => ({

@@ -4,7 +4,7 @@
  */
 import type pg from 'pg';
 import { addMirrors } from '../../src/engine/database/mirrors.ts';
-import { children, id, oneOf, record, reference, text, texts, time } from '../../src/sources/record/record.ts';
+import { children, id, oneOf, record, text, texts, time } from '../../src/sources/record/record.ts';
 import { fullRefresh } from '../../src/sources/service/declared.ts';
 import { defineService } from '../../src/sources/service/service.ts';
 import type { ListStream, Row, Stream } from '../../src/sources/source.ts';
@@ -18,7 +18,7 @@ const contact = record('contacts', 'Contacts.', {
   note: text('Note.').personal('text'),
   chat: text('Chat name.').personal('contact'),
   stage: oneOf(['new', 'won']),
-  company_id: reference('companies', 'The company'),
+  company_id: text('The company.').plain(),
   created_at: time('Creation time.'),
   addresses: children(address),
 });

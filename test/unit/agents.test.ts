@@ -74,12 +74,21 @@ test('the guide has at most 4 KB, with each schema that fits', () => {
       const text = guide(
         ['analytics', 'safe', 'desk', 'shop', 'sync'].map(name => schema(name, many)),
         isMasked,
+        ['helpdesk'],
       );
       expect(Buffer.byteLength(text)).toBeLessThanOrEqual(4096);
       expect(text).toContain('## analytics: What it is.');
       expect(text).not.toContain('Another sentence');
       if (many < 300) expect(text).toContain('## shop: What it is.');
     }
+});
+
+test('the guide names the sources of which something is mirrored, and leaves out the tables of others', () => {
+  const schema = (name: string): Schema => ({ name, comment: 'It.', isMirror: true, routines: [], relations: [] });
+  const text = guide([schema('helpdesk'), schema('books')], true, ['books', 'crm']);
+  expect(text).toContain('Shelfdesk mirrors the book catalog and crm into PostgreSQL.');
+  expect(text).toContain('## books: It.');
+  expect(text).not.toContain('helpdesk');
 });
 
 test('masked, a change shows ids, times, states, flags and numbers, and no text', () => {

@@ -71,6 +71,22 @@ function open(state: State = empty, own = rules) {
 
 const broad = { ...rules, requestsPerSecond: 1000 };
 
+test('where days begin at midnight UTC, a day that is used up ends then, whenever it was used', () => {
+  const dayMs = 86_400_000;
+  const midnight = Math.ceil(begin / dayMs) * dayMs - begin;
+  const minuteMs = 60_000;
+  const day: Rules = { ...broad, reserve: 0, periodMs: dayMs, evenly: false, aligned: true };
+  const usedAt = (ms: number) => {
+    const ledger = open(empty, day).at(ms);
+    expect(ledger.drain()).toBe(100);
+    return ledger;
+  };
+  // The clocks may be a minute apart.
+  for (const ms of [0, midnight - 2 * minuteMs]) expect(usedAt(ms).grantedAt(100)).toBe(midnight + minuteMs);
+  // Which of the two days the source counts it in is not known.
+  expect(usedAt(midnight - minuteMs / 2).grantedAt(1)).toBe(midnight + dayMs + minuteMs);
+});
+
 test('a credit is held until one period after the reply, not after the request', () => {
   const ledger = open(empty, broad);
   const { id } = ledger.ask(90);

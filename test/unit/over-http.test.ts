@@ -19,7 +19,7 @@ const tickets: Request<{ id: string }> = {
 };
 
 /** Asks this address, without a budget and without waits. */
-async function asked(baseUrl: URL, options: Partial<SendOptions> = {}) {
+async function asked(baseUrl: URL, options: Partial<SendOptions> = {}, request: Request<{ id: string }> = tickets) {
   await using ways = openWays();
   let tries = 0;
   const send = makeSend({
@@ -34,7 +34,7 @@ async function asked(baseUrl: URL, options: Partial<SendOptions> = {}) {
     },
     fetch: fetchOver(ways, 1_000_000),
   });
-  const told = await send(tickets, { lane: 'fresh', tries: 3, ...options }).catch((error: unknown) => error);
+  const told = await send(request, { lane: 'fresh', tries: 3, ...options }).catch((error: unknown) => error);
   if (told instanceof ShelfdeskError) return { tries, name: told.name, says: told.message, remedy: told.remedy };
   if (told instanceof Error) throw told;
   return { tries, reply: told as Awaited<ReturnType<typeof send<{ id: string }>>> };
@@ -53,9 +53,9 @@ async function listening(server: Server | ReturnType<typeof createTcpServer>) {
 }
 
 /** Asks a server that answers so. */
-async function answered(listener: RequestListener) {
+async function answered(listener: RequestListener, request = tickets) {
   await using server = await listening(createServer(listener));
-  const told = await asked(server.url);
+  const told = await asked(server.url, {}, request);
   const host = server.url.host;
   const without = (text = '') => text.replaceAll(host, 'HOST');
   return 'reply' in told ? told : { ...told, says: without(told.says), remedy: without(told.remedy) };
@@ -138,6 +138,35 @@ test.each([
 ])('%s in place of a list', async (_what, text, name, tries, says) => {
   const told = await answered((_, response) => response.writeHead(200).end(text));
   expect(told).toMatchObject({ name, tries, says: expect.stringContaining(says) });
+});
+
+const one: Partial<Request<never>> = { shape: 'single', selector: 'getSelector' };
+
+test.each([
+  ['{"data":{"tickets":[]},"tags":[]}', { within: 'rows' }, 'no array at rows', 'dataSelector', 'data.tickets, tags'],
+  ['{"tickets":[{"id":1}],"page":{"n":1}}', {}, 'no array', 'dataSelector', 'tickets'],
+  ['[{"id":1}]', { within: 'rows' }, 'no array at rows', 'dataSelector', 'the body itself'],
+  ['{"ticket":{"id":"a"}}', one, 'no object with an id', 'getSelector', 'ticket'],
+])(
+  'a declaration that looks for records in the wrong place is an error at once: %s',
+  async (text, more, says, of, meant) => {
+    const request = { ...tickets, selector: 'dataSelector', ...more } as typeof tickets;
+    const told = await answered((_, response) => response.end(text), request);
+    expect(told).toEqual({
+      ...{ name: 'Fatal', tries: 1, says: `GET /tickets: the reply is JSON, but ${says}` },
+      remedy: `Correct ${of} of tickets, where the help desk is declared. It may mean: ${meant}.`,
+    });
+    // What is no declaration's fault passes.
+    const failed = await answered((_, response) => response.end('{"error":"busy","data":[]}'), request);
+    expect(failed).toMatchObject({ name: 'Retry', tries: 3 });
+  },
+);
+
+test('a path that a service does not have is named with its stream', async () => {
+  const request: typeof tickets = { ...tickets, selector: 'dataSelector' };
+  const told = await answered((_, response) => response.writeHead(404).end('no'), request);
+  expect(told).toMatchObject({ name: 'Fatal', tries: 1, says: 'GET /tickets: 404, the help desk has no such list' });
+  expect(told.remedy).toContain('Correct the path of tickets, where the help desk is declared');
 });
 
 test.each([

@@ -134,7 +134,7 @@ const at = new Date('2026-11-22T16:09:00Z');
 const stream = (name: string, more: Partial<Told['streams'][number]> = {}): Told['streams'][number] => ({
   ...{
     account: 'a',
-    stream: name,
+    ...{ stream: name, name },
     source: ['shelves', 'volumes'].includes(name) ? 'books' : 'helpdesk',
     state: 'fresh',
     behind_seconds: 5,

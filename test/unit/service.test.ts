@@ -1,10 +1,13 @@
 /** A declared service: the limits, settings and mistakes that need no server. */
 import { expect, test } from 'vitest';
 import { readDetail } from '../../src/engine/load/read-members.ts';
+import { plansFor } from '../../src/engine/queue/schedule.ts';
 import type { Ask } from '../../src/engine/reading/reading.ts';
 import { applyRules } from '../../src/privacy/fields/field-rules.ts';
 import { kindOf } from '../../src/sources/record/kinds.ts';
-import { children, columnNameOf, id, record, text, time } from '../../src/sources/record/record.ts';
+import { masksOfRecord } from '../../src/sources/record/masks.ts';
+import { keptOf } from '../../src/sources/record/personal.ts';
+import { children, columnNameOf, id, oneOf, record, reference, text, time } from '../../src/sources/record/record.ts';
 import { created, details, feed, fullRefresh, incremental } from '../../src/sources/service/declared.ts';
 import type { Paginator } from '../../src/sources/service/paginator.ts';
 import {
@@ -45,7 +48,7 @@ test('each limit has a setting; the longest is the period, and its headers are r
   expect(Object.keys(source.settings)).toEqual(expect.arrayContaining([...Object.keys(most), 'SHOP_REQUESTS_PER_DAY']));
   const { limits, dialect, longestWaitMs } = connectionOf(source, { ...most, SHOP_REQUESTS_PER_DAY: 4000 });
   expect(limits).toEqual({
-    ...{ credits: 4000, periodMs: 86_400_000, requestsPerSecond: 3, reserve: 0, evenly: false },
+    ...{ credits: 4000, periodMs: 86_400_000, requestsPerSecond: 3, reserve: 0, evenly: false, aligned: true },
     further: [
       { ms: 60_000, requests: 60 },
       { ms: 3_600_000, requests: 900 },
@@ -103,6 +106,10 @@ test.each([
   [
     { streams: [feed(gone, '/gone', { cursorParam: 'after', deletes: { id: 'of', at: 'at', of: 'ordres' } })] },
     'and there is no stream ordres',
+  ],
+  [
+    { streams: [fullRefresh(record('parts', 'Parts.', { id: id(), of: reference('order', 'It') }), '/parts')] },
+    'the field of of parts refers to order, and there is no such stream',
   ],
 ] satisfies [Partial<Service<'shop'>>, string][])('a mistake is refused when it is declared: %o', (more, sentence) => {
   expect(() => shop(more)).toThrow(sentence);
@@ -226,6 +233,25 @@ test('a cursor that is no time of the record does not compile', () => {
   incremental(order, '/orders', { cursor: 'order', startParam: 'since' });
   // @ts-expect-error A path of one record has its id.
   fullRefresh(order, '/orders', { get: '/orders' });
+});
+
+test('a value of a list may tell of a person: it is masked, and goes with the person', () => {
+  const person = record('people', 'People.', { id: id(), faith: oneOf(['none', 'some'], 'Faith: ').personal('text') });
+  expect([...masksOfRecord(person)]).toEqual([['faith', { by: 'value' }]]);
+  expect(keptOf(person)).toEqual(['id']);
+});
+
+test('a night sweeps no list that its sync has read whole already, and whose deletions need no request of their own', () => {
+  const { streams } = shop({
+    streams: [
+      fullRefresh(part, '/parts'),
+      fullRefresh(order, '/orders', { get: '/orders/:id' }),
+      feed(gone, '/gone', { cursorParam: 'after' }),
+    ],
+  });
+  const [nightly] = plansFor(streams);
+  expect(nightly!.streams).toEqual(['shop.parts', 'shop.orders', 'shop.gone']);
+  expect(nightly!.sweeps).toEqual(['shop.orders']);
 });
 
 /** Reads the parts of an order at a service that shows so many, and no more of a page than `cap`. `asked`: of each page. */

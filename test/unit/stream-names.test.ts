@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { keyNamed } from '../../src/cli/work/follow.ts';
+import { nameOfKey, tellApart } from '../../src/engine/database/stream-key.ts';
 import { jobStream } from '../../src/sources/index.ts';
 
 const stream = (source: string, name: string) => ({ name, key: `${source}.${name}` as const });
@@ -19,6 +20,11 @@ test('a short name that two sources have is refused with the keys to choose from
       exitCode: 2,
     }),
   );
+});
+
+test('a stream is named with its source where another source has a stream of that name', () => {
+  tellApart(known.map(({ key }) => key));
+  expect(known.map(({ key }) => nameOfKey(key))).toEqual(['helpdesk.users', 'tickets', 'crm.users']);
 });
 
 test('a name that no source has is refused with the names', () => {

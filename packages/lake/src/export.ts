@@ -10,6 +10,7 @@ import { type Erasure, eraseFromFiles, hideBounds, keepNewest } from './erase-fi
 import {
   accountOf,
   creation,
+  exactType,
   idIn,
   inLake,
   type LakeColumn,
@@ -188,7 +189,18 @@ export async function readColumns(
      order by a.attnum`,
     [tables.map(table => table.name)],
   );
-  return new Map(tables.map(table => [table.name, rows.filter(({ relation }) => relation === table.name)]));
+  const exact = new Set(tables.filter(table => table.exact).map(table => table.name));
+  const typed: typeof rows = [];
+  for (const one of rows) {
+    if (one.type !== 'numeric' || !exact.has(one.relation)) typed.push(one);
+    else {
+      const found = await client.query<{ type: string }>(
+        `select ${exactType(name(one.name))} as type from ${one.relation}`,
+      );
+      typed.push({ ...one, type: found.rows[0]!.type });
+    }
+  }
+  return new Map(tables.map(table => [table.name, typed.filter(({ relation }) => relation === table.name)]));
 }
 
 /** Creates the tables that the lake lacks, or has with other columns, and drops those that it has no longer. Returns the names of the new ones. */

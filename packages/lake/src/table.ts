@@ -21,10 +21,18 @@ const types: Readonly<Record<string, { lake: string; sql?: (column: string) => s
   int8: { lake: 'BIGINT' },
   float8: { lake: 'DOUBLE' },
   numeric: { lake: 'DOUBLE', sql: column => `${column}::float8` },
+  // What a declared number is here: see exactType. Where neither fits, it is text.
+  numeric_6: { lake: 'DECIMAL(38,6)', sql: column => `${column}::numeric(38, 6)` },
+  numeric_18: { lake: 'DECIMAL(38,18)', sql: column => `${column}::numeric(38, 18)` },
   jsonb: { lake: 'JSON', sql: column => `${column}::text` },
 };
 const asText = { lake: 'VARCHAR', sql: (column: string) => `${column}::text` };
 export const lakeType = ({ type }: LakeColumn): string => (types[type] ?? asText).lake;
+
+/** SQL for PostgreSQL: a type that keeps each digit of the numbers in this column. */
+export const exactType = (column: string): string => `case
+  when coalesce(max(scale(${column})), 0) <= 6 and coalesce(max(abs(${column})), 0) < 1e32 then 'numeric_6'
+  when max(scale(${column})) <= 18 and max(abs(${column})) < 1e20 then 'numeric_18' else 'digits' end`;
 
 export const name = (identifier: string): string => `"${identifier.replaceAll('"', '""')}"`;
 export const literal = (value: string): string => `'${value.replaceAll("'", "''")}'`;

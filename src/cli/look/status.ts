@@ -102,7 +102,7 @@ const narrow = (streams: readonly StreamStatus[], isOne: boolean): string =>
     streams,
     {
       ...(!isOne && { account: s => s.account }),
-      stream: s => s.stream,
+      stream: s => s.name,
       state: s => s.state.replaceAll('_', ' '),
       'behind / target': s =>
         [span(s.behind_seconds) || '–', ...(s.target_seconds === null ? [] : [span(s.target_seconds)])].join(' / '),
@@ -130,7 +130,7 @@ function problemsOf(s: StreamStatus): string {
 const wide = (streams: readonly StreamStatus[]): string =>
   tableOf(streams, {
     account: s => s.account,
-    stream: s => s.stream,
+    stream: s => s.name,
     'complete from': s => s.complete_from,
     'complete through': s => s.complete_through ?? 'never',
     lag: s => span(s.lag_seconds),
@@ -159,10 +159,8 @@ function show(
     say('Nothing has been read yet: run `npx shelfdesk sync`.');
   if (streams.length === 0) return;
   print(isWide ? wide(streams) : narrow(streams, isOne));
-  for (const { account, stream, complete_from } of streams.filter(one => one.complete_from !== null))
-    say(
-      `${isOne ? '' : `${account} `}${stream}: records last changed before ${cellText(complete_from)} may be missing.`,
-    );
+  for (const { account, name, complete_from } of streams.filter(one => one.complete_from !== null))
+    say(`${isOne ? '' : `${account} `}${name}: records last changed before ${cellText(complete_from)} may be missing.`);
   for (const { account, severity, says, remedy, since } of problems) {
     const which = isOne ? '' : `${account}: `;
     const when = since === null ? '' : ` (for ${duration((systemClock.now() - since.getTime()) / 1000)})`;
@@ -177,14 +175,14 @@ function show(
           ? last_state === 'interrupted'
           : ['outage', 'run_failed', 'token_refused', 'most_rejected'].includes(one.problem) && one.source === source),
     );
-  const nameOf = ({ account, stream }: StreamStatus) => (isOne ? stream : `${account} ${stream}`);
+  const nameOf = ({ account, name }: StreamStatus) => (isOne ? name : `${account} ${name}`);
   for (const one of streams) {
-    const { source, stream: name, gaps, audit_confidence } = one;
+    const { gaps, audit_confidence } = one;
     const stream = nameOf(one);
     // A gap with a reason is listed as a problem.
     for (const gap of gaps.filter(({ reason }) => reason === null))
       say(`${stream}: gap in the ${gap.list} list from ${String(gap.from)} to ${String(gap.to)}`);
-    for (const found of audit_confidence) say(`${stream}: ${auditSentence({ source, stream: name }, found)}`);
+    for (const found of audit_confidence) say(`${stream}: ${auditSentence(one, found)}`);
   }
   const failed = streams.filter(one => one.last_error && !isTold(one));
   for (const [says, those] of Map.groupBy(failed, one => `${one.last_error}. ${one.remedy ?? ''}`))

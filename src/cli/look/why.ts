@@ -56,7 +56,7 @@ export function addWhy(program: Command, deps: Deps, act: Act): void {
 export async function whyOf(db: pg.Pool, config: Config, name: string, shown: Shown = unmasked): Promise<Why> {
   const { account } = config;
   const status = statusShown(await readStatus(db, [account], [servedBy(config)]), shown);
-  const of = (stream: string) => status.find(one => one.stream === stream);
+  const of = (stream: string) => status.find(one => one.source === 'helpdesk' && one.stream === stream);
   const found = await lifeOf(db, account, name);
   if (found === undefined) throw await unknown(db, { config, name, tickets: of('tickets'), shown });
   const life = lifeShown(found, shown);

@@ -8,7 +8,7 @@ import type { Limits } from '../../engine/budget/budget.ts';
 import { type ForecastTotals, forecastOf } from '../../engine/forecast/forecast-rows.ts';
 import type { Wait } from '../../engine/http/send.ts';
 import { isMostlyRejected, readProgress, type StreamProgress } from '../../engine/runs/runs.ts';
-import { streams as declared, streamNames } from '../../sources/index.ts';
+import { findStream } from '../../sources/index.ts';
 import { amount, count, duration } from '../../words.ts';
 import { cursor, frameOf, type Line, percentOf, redraw, type Tone } from './frame.ts';
 import { keepBelow, say, style } from './terminal.ts';
@@ -20,7 +20,7 @@ const countMs = 2000;
 const countShare = 50;
 
 /** Only streams whose records are fetched by id declare `pending`. */
-const pendingOf = (name: string) => declared.find(stream => stream.name === name)?.pending;
+const pendingOf = (name: string) => findStream(name)?.pending;
 
 export type Progress = ReturnType<typeof showProgress>;
 
@@ -86,10 +86,9 @@ export function showProgress(
   return {
     /** Shows the current progress. Returns true once the run has ended. */
     async look(): Promise<boolean> {
-      const { state, streams: unordered } = await readProgress(db, run);
+      const { state, streams } = await readProgress(db, run);
       // Null: the run has no forecast and will not get one.
       if (forecast === undefined) forecast = (await forecastOf(db, run)) ?? null;
-      const streams = inOrder(unordered);
       const waits = streams.find(stream => stream.state === 'waiting' && stream.waits_for !== null);
       if (waits) once(`${waits.stream} waits for run ${waits.waits_for}, which reads the same`);
       for (const { stream, note } of streams.filter(one => one.state === 'running' && one.note !== null))
@@ -152,10 +151,6 @@ function openScreen() {
 
 const colours = { done: 'green', wrong: 'yellow', busy: 'cyan', quiet: 'dim' } as const;
 const paint = (tone: Tone, text: string) => (text === '' ? '' : style(colours[tone], text, process.stderr));
-
-/** Streams in the order of a full sync. */
-export const inOrder = (streams: readonly StreamProgress[]) =>
-  streams.toSorted((a, b) => streamNames.indexOf(a.stream) - streamNames.indexOf(b.stream));
 
 const isOver = ({ state }: StreamProgress) => state !== 'waiting' && state !== 'running';
 

@@ -30,11 +30,11 @@ import {
 import { isAlone } from '../../engine/runs/workers.ts';
 import { describeOutage, exitCodes, quotedBy, ShelfdeskError, UsageError } from '../../errors.ts';
 import { sendHandOffs, waysOf } from '../../ops/hand-offs/send-hand-offs.ts';
-import { sources, streams } from '../../sources/index.ts';
+import { findStream, sources, streams } from '../../sources/index.ts';
 import type { Stream } from '../../sources/source.ts';
 import { liveWorkers } from '../../status/workers.ts';
 import { amount, choiceOf, count } from '../../words.ts';
-import { inOrder, showProgress } from '../output/progress.ts';
+import { showProgress } from '../output/progress.ts';
 import { type Columns, print, printJson, say, style, tableOf } from '../output/terminal.ts';
 
 /** Polling intervals for progress and for live workers. */
@@ -71,10 +71,7 @@ export function chooseSwept(names: readonly string[], config: Config): StreamKey
     const key = keyNamed(name, streams);
     const stream = streams.find(one => one.key === key)!;
     if (stream.jobs.sweep === undefined)
-      throw new UsageError(
-        `${name} cannot be swept${whyNot(stream)}`,
-        `Choose from: ${swept.map(one => one.name).join(', ')}.`,
-      );
+      throw new UsageError(`${name} cannot be swept${whyNot(stream)}`, `Choose from: ${sweptNames.join(', ')}.`);
   }
   const configured = configuredSources(config);
   const all = swept.filter(({ source }) => configured.has(source)).map(({ key }) => key);
@@ -90,7 +87,7 @@ const whyNot = (stream: Stream): string =>
   'deletions' in stream && typeof stream.deletions === 'object' ? `: ${stream.deletions.unknown}` : '';
 
 /** The streams that a sweep can read, as people name them. */
-export const sweptNames = streams.filter(({ jobs }) => jobs.sweep !== undefined).map(({ name }) => name);
+export const sweptNames = streams.filter(({ jobs }) => jobs.sweep !== undefined).map(({ key }) => nameOfKey(key));
 
 /** The key of a stream as people name it: by the key, or by a short name that only one source has. Throws UsageError. */
 // @internal Tests name streams of sources that share a name, which no source of today does.
@@ -98,8 +95,7 @@ export function keyNamed(name: string, among: readonly Pick<Stream, 'key' | 'nam
   const named = among.filter(one => one.key === name || one.name === name);
   if (named.length > 1) throw ambiguous(name, named);
   if (named[0]) return named[0].key;
-  const isShared = (short: string) => among.filter(one => one.name === short).length > 1;
-  const choice = among.map(one => (isShared(one.name) ? one.key : one.name));
+  const choice = among.map(one => nameOfKey(one.key));
   throw new UsageError(`there is no stream ${name}`, choiceOf(name, choice));
 }
 
@@ -124,7 +120,7 @@ async function reportPaused({ pg, account }: Context, run: number, tell: (line: 
   const paused = await pausedOf(pg, account);
   if (paused.length === 0) return;
   const { streams } = await readProgress(pg, run);
-  for (const { stream, state } of inOrder(streams)) {
+  for (const { stream, state } of streams) {
     const its = paused.find(one => one.stream === null || nameOfKey(one.stream) === stream);
     if (its === undefined || !['waiting', 'running'].includes(state)) continue;
     const undo = command(account, `resume ${nameOfKey(its.stream ?? '')}`.trim());
@@ -136,7 +132,7 @@ async function reportPaused({ pg, account }: Context, run: number, tell: (line: 
 
 /** The limits of the source of a stream. */
 export const limitsOf = (config: Config) => (name: string) => {
-  const stream = streams.find(one => one.name === name);
+  const stream = findStream(name);
   return sources.find(({ name }) => name === stream?.source)?.connect(config)?.limits ?? config.limits;
 };
 
@@ -144,7 +140,7 @@ export const limitsOf = (config: Config) => (name: string) => {
 export const waitsIn =
   ({ sources: open }: Context) =>
   (name: string) =>
-    open.get(streams.find(one => one.name === name)?.source ?? '')?.send.waits();
+    open.get(findStream(name)?.source ?? '')?.send.waits();
 
 /** Follows the run whose number `open` returns. `opener` is the number of this process in sync.workers. */
 export async function followRun(
@@ -316,7 +312,7 @@ export function resultOf(run: number, { state, streams }: Awaited<ReturnType<typ
     run,
     state,
     exitCode: graveness.find(code => codes.includes(code)) ?? exitCodes.ok,
-    streams: inOrder(streams),
+    streams: streams,
   };
 }
 

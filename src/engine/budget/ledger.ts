@@ -22,6 +22,8 @@ export type Lane = (typeof lanes)[number];
 export interface Limits {
   credits: number;
   periodMs: number;
+  /** Periods of the source begin at whole multiples of `periodMs` since 1970: days at midnight UTC. */
+  aligned?: true;
   requestsPerSecond: number;
   /** Limits of requests in further times, each shorter than `periodMs`. */
   further?: readonly Window[];
@@ -271,7 +273,7 @@ export function settle(
   const landed: State = {
     ...state,
     flights: state.flights.filter(one => one !== flight),
-    spent: addSpent(state.spent, repliedMs + rules.periodMs, flight.lane, cost, rules.periodMs / sumsPerPeriod),
+    spent: addSpent(state.spent, freedAtMs(repliedMs, rules), flight.lane, cost, rules.periodMs / sumsPerPeriod),
     ...countIn(state, repliedMs, rules),
     limit: headers.limit ?? state.limit,
     frozenUntilMs: reply.refused
@@ -392,7 +394,7 @@ function tenthLeftAtMs(state: State, nowMs: number, held: Held, cost: number, al
   const most = Math.max(cost, allowed - Math.floor(allowed / 10));
   const flying = state.flights
     .filter(flight => isSlow(flight.lane))
-    .map(flight => [earliestReplyMs(flight, nowMs) + rules.periodMs, flight.cost] as const);
+    .map(flight => [freedAtMs(earliestReplyMs(flight, nowMs), rules), flight.cost] as const);
   const answered = state.spent.map(
     ([freeMs, _interactive, _fresh, backfill, sweep]) => [freeMs, backfill + sweep] as const,
   );
@@ -418,8 +420,16 @@ function evenlyAtMs(state: State, nowMs: number, ahead: number, allowed: number,
 
 function creditsFreeAtMs(state: State, nowMs: number, missing: number, rules: Rules): number {
   if (missing <= 0) return nowMs;
-  const flying = state.flights.map(flight => [earliestReplyMs(flight, nowMs) + rules.periodMs, flight.cost] as const);
+  const flying = state.flights.map(flight => [freedAtMs(earliestReplyMs(flight, nowMs), rules), flight.cost] as const);
   return whenFreed([...state.spent, ...flying], nowMs, missing);
+}
+
+/** The clocks of the source and of the database may be so far apart. */
+const apartMs = 60_000;
+
+/** When credits that were answered at this time are free again: then no period of the source holds both uses. */
+function freedAtMs(answeredMs: number, { periodMs, aligned }: Limits): number {
+  return aligned ? Math.ceil((answeredMs + apartMs) / periodMs) * periodMs + apartMs : answeredMs + periodMs;
 }
 
 /** A live sender may get its answer at any moment; the request of a dead one may be counted until its deadline. */
@@ -549,7 +559,7 @@ function advance(before: State, now: Moment, rules: Rules): State {
   return {
     ...state,
     atMs: Math.max(state.atMs, nowMs),
-    flights: state.flights.filter(flight => flight.deadlineMs + rules.periodMs > nowMs),
+    flights: state.flights.filter(flight => freedAtMs(flight.deadlineMs, rules) > nowMs),
     spent: state.spent.filter(one => one[0] > horizonMs),
     ...stillCounted(state, nowMs),
     waits: state.waits.filter(wait => wait.untilMs > nowMs),

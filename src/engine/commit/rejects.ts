@@ -252,7 +252,7 @@ export async function listRejectGroups(
   account: string,
 ): Promise<{ stream: string; rejects: number; says: string }[]> {
   const { rows } = await db.query<{ stream: string; rejects: number; says: string }>(
-    `select g.stream, g.rejects, g.says from sync.reject_groups g left join sync.streams k using (stream_key)
+    `select sync.name_of(stream_key) as stream, g.rejects, g.says from sync.reject_groups g left join sync.streams k using (stream_key)
      where g.account_id = $1 order by k.place, g.stream, g.rejects desc, g.since`,
     [account],
   );
@@ -280,7 +280,7 @@ export interface StoredReject {
   cleared_at: Date | null;
 }
 
-const shown = `id, stream, key, record_id, ask_id, reason, path, payload, as_of, place, attempts, first_seen_at, last_seen_at,
+const shown = `id, sync.name_of(stream_key) as stream, key, record_id, ask_id, reason, path, payload, as_of, place, attempts, first_seen_at, last_seen_at,
   next_try_at, gone_at, cleared_at`;
 
 /** Open rejects, or all of them, the oldest first. */
@@ -331,7 +331,7 @@ export interface StoredDrift {
 
 export async function listDrift(db: pg.Pool, account: string): Promise<StoredDrift[]> {
   const { rows } = await db.query<StoredDrift>(
-    `select d.stream, d.kind, d.path, d.value, d.seen, d.first_seen_at, d.last_seen_at, d.sample
+    `select sync.name_of(stream_key) as stream, d.kind, d.path, d.value, d.seen, d.first_seen_at, d.last_seen_at, d.sample
      from sync.drift d left join sync.streams k using (stream_key)
      where d.account_id = $1 order by k.place, d.stream, d.kind, d.path, d.value`,
     [account],

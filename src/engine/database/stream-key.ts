@@ -5,8 +5,19 @@ export type StreamKey = `${string}.${string}`;
 
 export const streamKey = (source: string, stream: string): StreamKey => `${source}.${stream}`;
 
-/** The short name, which people read. */
-export const nameOfKey = (key: string): string => key.slice(key.indexOf('.') + 1);
+/** `tickets` of `helpdesk.tickets`. */
+export const shortOfKey = (key: string): string => key.slice(key.indexOf('.') + 1);
+
+let shared: ReadonlySet<string> = new Set();
+
+/** Says which streams this process has. The list of the sources does it once. */
+export function tellApart(keys: readonly StreamKey[]): void {
+  const names = keys.map(shortOfKey);
+  shared = new Set(names.filter((name, i) => names.indexOf(name) < i));
+}
+
+/** What people read, and write in commands: the short name, or the key if two sources share the name. As sync.name_of. */
+export const nameOfKey = (key: string): string => (shared.has(shortOfKey(key)) ? key : shortOfKey(key));
 
 /** `helpdesk` of `helpdesk.tickets`. */
 export const sourceOfKey = (key: string): string => key.slice(0, key.indexOf('.'));

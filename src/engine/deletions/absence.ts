@@ -8,6 +8,7 @@ import type { ListStream, Row } from '../../sources/source.ts';
 import { count } from '../../words.ts';
 import { commitWork } from '../commit/commit.ts';
 import { type Context, sourceOf } from '../context.ts';
+import { nameOfKey } from '../database/stream-key.ts';
 import { storableIds } from '../json-text.ts';
 import { floorSecond, type Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
@@ -79,7 +80,7 @@ async function markAbsent(
 ): Promise<string | undefined> {
   if (absent.length === 0) return undefined;
   if (absent.length > mostAccepted(ctx, live, accepts))
-    return `${absent.length} of ${live} ${stream.name} seem to have been deleted at the source, and none was marked as deleted; if they were, run ${command(claim.account, `sweep ${stream.name} --accept-deletions`)}`;
+    return `${absent.length} of ${live} ${nameOfKey(stream.key)} seem to have been deleted at the source, and none was marked as deleted; if they were, run ${command(claim.account, `sweep ${nameOfKey(stream.key)} --accept-deletions`)}`;
   if (stream.get === undefined) {
     await markDeleted(ctx, claim, stream, absent, { goneMs: asOfMs, beforeMs: asOfMs });
     return undefined;

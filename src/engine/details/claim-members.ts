@@ -8,7 +8,7 @@ import { keepChanges, without } from '../commit/merge.ts';
 import type { Moment, Writer } from '../commit/page.ts';
 import { isStored, versionsOf } from '../commit/stored-sets.ts';
 import type { Client } from '../database/pool.ts';
-import { nameOfKey } from '../database/stream-key.ts';
+import { shortOfKey } from '../database/stream-key.ts';
 import type { Ms } from '../reading/reading.ts';
 import { type Detail, rowsOfParent } from './detail-rows.ts';
 
@@ -198,7 +198,7 @@ export async function keepReading(
     text: `insert into sync.changes (account_id, source, table_name, record_id, seen_at, as_of, run_id, changes)
       values ($1, $8, $9, $2, $3, $4, $5, jsonb_build_object('${readAt}', jsonb_build_array($6::timestamptz, $4::timestamptz))
         || case when $7::bigint is distinct from $5::bigint then jsonb_build_object('${reader}', jsonb_build_array($7::bigint, $5::bigint)) else '{}' end)`,
-    values: [account, id, new Date(nowMs), new Date(asOfMs), run, asOf, by, stream.source, nameOfKey(table)],
+    values: [account, id, new Date(nowMs), new Date(asOfMs), run, asOf, by, stream.source, shortOfKey(table)],
   });
 }
 

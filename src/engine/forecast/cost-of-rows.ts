@@ -1,9 +1,11 @@
 /** Estimates the cost of reading every stored row again, or a sample of them, before a sweep or a verification. */
 
-import type { Declared } from '../../sources/source.ts';
+import type { Declared, ListStream, Row } from '../../sources/source.ts';
 import type { Limits } from '../budget/ledger.ts';
 import type { Context } from '../context.ts';
+import { readPages } from '../coverage/pages.ts';
 import type { StreamKey } from '../database/stream-key.ts';
+import { isWholeEachTime } from '../reading/fewer.ts';
 
 export interface Cost {
   readonly credits: number;
@@ -42,20 +44,39 @@ async function costOf(ctx: Parameters<typeof costOfRows>[0], stream: Declared, s
   return some(shelves) + Math.round((pages * some(shelves)) / Math.max(1, shelves));
 }
 
-function costOfList(
-  { streams }: Pick<Context, 'streams'>,
-  stream: Extract<Declared, { kind: 'list' }>,
+async function costOfList(
+  ctx: Parameters<typeof costOfRows>[0],
+  stream: ListStream<Row>,
   rows: number,
   sample: number | null,
-): number {
+): Promise<number> {
   if (sample !== null) {
-    const details = streams.find(one => one.kind === 'detail' && one.of.key === stream.key);
+    const details = ctx.streams.find(one => one.kind === 'detail' && one.of.key === stream.key);
     const each = details?.kind === 'detail' ? details.request('', []) : stream.get?.('');
     return Math.min(rows, sample) * (each?.cost ?? 1);
   }
-  const { perPage } = stream.paging;
+  const perPage = await shownPerPage(ctx, stream);
   const page = stream.request(stream.lists[0].name, { page: 1, perPage });
   return Math.max(stream.lists.length, Math.ceil(rows / perPage)) * page.cost;
+}
+
+/**
+ * Records that a page of the list shows: as readings have learned, else as the last reading of several pages of a list that is read
+ * whole had them, else as many as are asked for.
+ */
+export async function shownPerPage(
+  { pg, account }: Pick<Context, 'pg' | 'account'>,
+  { key, lists, paging, read }: ListStream<Row>,
+): Promise<number> {
+  const { size } = await readPages(pg, { account, stream: key }, lists[0].name);
+  if (size !== undefined || !isWholeEachTime(read)) return Math.min(paging.perPage, size ?? paging.perPage);
+  const { rows } = await pg.query<{ size: number }>(
+    `select ceil(s.seen / s.credits)::int as size from sync.stored_run_streams s
+     where s.account_id = $1 and s.stream_key = $2 and s.state = 'completed' and s.credits > 1 and s.seen > 0
+     order by s.run_id desc limit 1`,
+    [account, key],
+  );
+  return rows[0]?.size ?? paging.perPage;
 }
 
 async function countRows({ pg, account }: Pick<Context, 'pg' | 'account'>, from: string): Promise<number> {

@@ -81,7 +81,7 @@ export async function partOfDetails(planning: Planning, stream: Detail, brought:
   }
   const freshly = first.map(one => ({ ...one, lane: 'fresh' as const }));
   const readers = second.length > 0 ? [freshly, [...second, ...afterwards]] : [[...freshly, ...afterwards]];
-  return { stream: stream.name, readers, storeMs: storeMs.record };
+  return { stream: stream.key, readers, storeMs: storeMs.record };
 }
 
 /** Splits the requests after the first `most` records. */

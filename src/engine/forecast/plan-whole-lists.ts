@@ -5,6 +5,7 @@
 import type { ListStream, Row } from '../../sources/source.ts';
 import { sourceOf } from '../context.ts';
 import { isWholeEachTime } from '../reading/fewer.ts';
+import { shownPerPage } from './cost-of-rows.ts';
 import type { Asked, Part } from './plan-time.ts';
 import { type Planning, type Question, storeMs } from './planning.ts';
 
@@ -29,11 +30,7 @@ export async function partsOfWholeLists(
   return parts;
 }
 
-async function requestsFor(
-  planning: Planning,
-  stream: ListStream<Row>,
-  { live, isRead, lastSize }: Rows,
-): Promise<number> {
+async function requestsFor(planning: Planning, stream: ListStream<Row>, { live, isRead }: Rows): Promise<number> {
   if (!isRead) {
     const counted = planning.counts ? await totalOf(planning, stream) : undefined;
     if (counted !== undefined) return pagesOf(stream, counted);
@@ -46,7 +43,7 @@ async function requestsFor(
     return 1;
   }
   planning.assumed.add(`${stream.key} is read whole, and is as long as its ${live} rows here`);
-  return pagesOf(stream, live, lastSize);
+  return pagesOf(stream, live, await shownPerPage(planning.ctx, stream));
 }
 
 const pagesOf = ({ paging, lists }: ListStream<Row>, rows: number, size = paging.perPage) =>
@@ -55,8 +52,6 @@ const pagesOf = ({ paging, lists }: ListStream<Row>, rows: number, size = paging
 interface Rows {
   readonly live: number;
   readonly isRead: boolean;
-  /** Records a page of the last reading of several pages: a source may show fewer than are asked for. */
-  readonly lastSize: number | undefined;
 }
 
 /** The number of records, if the first page shows it or is the only one. */
@@ -70,16 +65,12 @@ async function totalOf(planning: Planning, stream: ListStream<Row>): Promise<num
 }
 
 async function countRows({ ctx }: Planning, stream: ListStream<Row>): Promise<Rows> {
-  const { rows } = await ctx.pg.query<{ live: number; isRead: boolean; last_size: number | null }>(
+  const { rows } = await ctx.pg.query<Rows>(
     `select (select count(*) from ${stream.merge.declared.root.name} t
          where t.account_id = $1 and t._deleted_at is null) as live,
        exists (select from sync.coverage c
-         where c.account_id = $1 and c.stream_key = $2 and not isempty(c.covered)) as "isRead",
-       (select ceil(s.seen / s.credits)::int from sync.stored_run_streams s
-         where s.account_id = $1 and s.stream_key = $2 and s.state = 'completed' and s.credits > 1 and s.seen > 0
-         order by s.run_id desc limit 1) as last_size`,
+         where c.account_id = $1 and c.stream_key = $2 and not isempty(c.covered)) as "isRead"`,
     [ctx.account, stream.key],
   );
-  const { live, isRead, last_size } = rows[0]!;
-  return { live, isRead, lastSize: last_size ?? undefined };
+  return rows[0]!;
 }

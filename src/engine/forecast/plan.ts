@@ -7,6 +7,7 @@
 import { count } from '../../words.ts';
 import { empty, type State } from '../budget/ledger.ts';
 import { type Context, type OpenSource, takeCredits } from '../context.ts';
+import { nameOfKey } from '../database/stream-key.ts';
 import type { Ms } from '../reading/reading.ts';
 import { beginningMs, betweenStreamsMs, budgetOf, type ForecastTotals, paceOf, runsAtWork } from './forecast-rows.ts';
 import { type Part, type Timed, timeOf } from './plan-time.ts';
@@ -116,7 +117,7 @@ function told(
     credits: sum(one => one.credits),
     seconds: secondsOf(untilMs - nowMs),
     done_at: isoOf(untilMs),
-    streams: Object.fromEntries(timed.map(one => [one.stream, streamOf(one)])),
+    streams: Object.fromEntries(timed.map(one => [nameOfKey(one.stream), streamOf(one)])),
     fresh_waits_seconds: waits.length > 0 ? { p50: at(0.5), p95: at(0.95), most: at(1) } : null,
     counted_with_credits: counted,
     counted: planning.counted,

@@ -291,10 +291,11 @@ const passing = (what: string, remedy: string, words?: string): Cause => ({
 
 /**
  * The outage of the source in words, if the error concerns every request. Not for errors of one record, of a part that
- * the token may not read, or of a wrong request of ours. `words`: the error without its request.
+ * the token may not read, or of a wrong request or declaration of ours. `words`: the error without its request.
  */
 export function answerOf(error: unknown, status: number | undefined, words: string): string | undefined {
   if (error instanceof Fatal) {
+    if (error.exitCode === exitCodes.usage) return undefined;
     if (error.exitCode === exitCodes.refused) return error.denied ? undefined : `refuses the token (${status})`;
     if (status !== undefined && status !== 404 && status !== 407 && status >= 400) return undefined;
   } else if (!(error instanceof Retry) || error.everywhere) return undefined;

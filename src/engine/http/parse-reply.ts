@@ -1,5 +1,5 @@
 /** Makes records of the body of a reply: JSON of the requested shape, less what the rules of the account leave out. Pure. */
-import { Fatal, Retry, type ShelfdeskError } from '../../errors.ts';
+import { exitCodes, Fatal, Retry, type ShelfdeskError } from '../../errors.ts';
 import { ExactNumber, parseJson } from '../exact-json.ts';
 import { fieldsOf, objectOf } from '../json-text.ts';
 import { type Place, webPage } from './causes.ts';
@@ -31,12 +31,12 @@ export function parse<T>(
   const ruled = filter === undefined ? raw.text : minimised(filter, request, raw.text);
   const body = ruled === raw.text ? sent : parseJson(ruled);
   const header = (name: string) => single(raw.headers[name]);
-  const next = request.next?.(body, header);
   const within = valueWithin(body, request.within);
   // Some services write null for an empty list.
   const isNull = within === null && request.within !== undefined && request.shape === 'list';
   const all = isNull ? [] : recordsIn(within, request.shape, dialect.idTypes);
-  if (all === undefined) throw otherShape(request, request.shape, body);
+  if (all === undefined) throw otherShape(request, body, { dialect, place });
+  const next = request.next?.(body, header);
   const text = isNull ? '[]' : request.within === undefined ? ruled : textWithin(ruled, body, request.within);
   const records: T[] = [];
   const unreadable: Unreadable[] = [];
@@ -55,15 +55,39 @@ export function parse<T>(
 }
 
 /** A list in an object is another interface. Any other object may be an error that came with a status of success. */
-function otherShape(request: Request<unknown>, shape: keyof typeof shapes, body: unknown): ShelfdeskError {
-  const message = `${label(request)}: the reply is JSON, but no ${shapes[shape]}`;
+function otherShape(
+  request: Request<unknown>,
+  body: unknown,
+  { dialect, place }: { dialect: Dialect; place: Place },
+): ShelfdeskError {
+  const { shape, selector, within, kind } = request;
+  const at = within === undefined ? '' : ` at ${within}`;
+  const message = `${label(request)}: the reply is JSON, but no ${shapes[shape]}${at}`;
   const lists = isObject(body) ? Object.values(body).filter(Array.isArray) : [];
   const isError = isObject(body) && ['message', 'error', 'errors'].some(name => name in body);
+  const has = (one: unknown) => recordsIn(one, shape, dialect.idTypes) !== undefined;
+  const meant =
+    selector === undefined || isError ? [] : [...(has(body) ? ['the body itself'] : []), ...placesOf(body, has)];
+  if (meant.length > 0)
+    return new Fatal(
+      message,
+      `Correct ${selector} of ${kind}, where ${place.label} is declared. It may mean: ${meant.join(', ')}.`,
+      exitCodes.usage,
+    );
   if (shape !== 'list' || isError || lists.length === 0) return new Retry(message);
   return new Fatal(
     `${message}: it has its list in a field of an object`,
     'This is the reply of another version of the interface, or of another service: check the address, and ask its support.',
   );
+}
+
+/** The paths of such values in a body, a few levels deep. */
+function placesOf(body: unknown, is: (value: unknown) => boolean, depth = 3): string[] {
+  if (depth === 0 || !isObject(body)) return [];
+  return Object.entries(body).flatMap(([name, value]) => [
+    ...(is(value) ? [name] : []),
+    ...placesOf(value, is, depth - 1).map(inner => `${name}.${inner}`),
+  ]);
 }
 
 function jsonIn(request: Request<unknown>, text: string, place: Place): unknown {

@@ -23,6 +23,8 @@ export interface Request<T> {
    * For a list: the field of the body that holds the records, `data` or `data.items`; undefined: the body is the list.
    */
   readonly within?: string;
+  /** Of a declared service: the option that says where in the body its records are. */
+  readonly selector?: 'dataSelector' | 'getSelector';
   /** For a list: the cursor of the next page in the reply; undefined at the end. `header` takes lower-case names. */
   next?(body: unknown, header: (name: string) => string | undefined): string | undefined;
   /** For a list: the number of all its records, if the body says it. */

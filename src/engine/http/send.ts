@@ -325,6 +325,12 @@ export function makeSend(deps: {
     }
     if (status !== 404 || request.shape !== 'list' || request.ofOne) return error;
     const { what, remedy } = noInterface(place);
+    if (request.selector !== undefined)
+      return new Fatal(
+        `${label(request)}: 404, ${place.label} has no such list`,
+        `Correct the path of ${request.kind}, where ${place.label} is declared; or: ${remedy}`,
+        exitCodes.usage,
+      );
     const message = `${label(request)}: 404, ${what}`;
     return error instanceof Retry ? new Retry(message, error, undefined, remedy) : new Fatal(message, remedy);
   }

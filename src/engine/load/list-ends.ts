@@ -38,11 +38,22 @@ const trustedMs = 20 * 3_600_000;
 /** Least share of the stored records that a source shows, even if it has deleted some since. */
 const mostlyThere = 0.8;
 
+interface Look<T extends Row> {
+  readonly list: string;
+  readonly size: number | undefined;
+  readonly stream: ListStream<T>;
+  readonly part: { readonly fromMs: 0; readonly walk: undefined; readonly ends: Ends };
+}
+
 /**
  * The look at a page of the newest records, for one credit, if it is due: it shows whether pages are still as long as they
  * are asked to be, for all lists of the source.
  */
-export async function lookOf<T extends Row>(ctx: Context, of: Key, stream: ListStream<T>) {
+export async function lookOf<T extends Row>(
+  ctx: Context,
+  of: Key,
+  stream: ListStream<T>,
+): Promise<Look<T> | undefined> {
   const { newestFirst, paging } = stream;
   if (newestFirst === undefined) return undefined;
   const [{ name: list }] = stream.lists;

@@ -31,7 +31,7 @@ export function plansFor(streams: readonly Stream[]): (Plan & { schedule: keyof 
   return Object.values(plans).map(plan => {
     const read = streams.filter(one => one.schedule.includes(plan.schedule)).map(({ key }) => key);
     if (plan.schedule !== 'nightly') return { ...plan, streams: read };
-    const sweeps = streams.filter(({ jobs }) => jobs.sweep !== undefined).map(({ key }) => key);
+    const sweeps = streams.filter(one => one.jobs.sweep !== undefined && !one.sweptBySync).map(({ key }) => key);
     const names = streams.find(({ nightlyDetails }) => nightlyDetails)?.key;
     return { ...plan, streams: read, sweeps, ...(names !== undefined && { names }) };
   });

@@ -107,9 +107,12 @@ function* readAscending(from: Ms, options: ReadingOptions): Generator<Step, Proo
     } else {
       /** The first second that is not done: the one after `since`, or `since` itself. */
       const second = Math.max(start, read);
-      const far: Page = yield* inOrder({ since, page: depth / perPage, perPage, probe: true }, {});
-      // Records without a time come first, and a page of them has no last second.
-      const isDeep = !isLast(far, perPage) && !(look(far, options).last > second);
+      // Without a depth, paging reaches all of them. Records without a time come first, and a page of them has no last second.
+      let isDeep = false;
+      if (Number.isFinite(depth)) {
+        const far: Page = yield* inOrder({ since, page: depth / perPage, perPage, probe: true }, {});
+        isDeep = !isLast(far, perPage) && !(look(far, options).last > second);
+      }
       const there = isDeep ? undefined : yield* forwards(since, [page], options);
       if (there === undefined || (there.deep && !(there.before > second))) {
         const apart = yield* readApart(since, second, options);

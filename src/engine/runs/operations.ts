@@ -184,7 +184,7 @@ export async function cancelRun(
       `update sync.stored_run_streams s set state = 'interrupted', token = token + 1, finished_at = $2, deferred_until = null,
          waits_for = null, note = null, error = $3, remedy = $4, exit_code = ${exitCodes.interrupted}
        where run_id = $1 and (state in ('waiting', 'running') or ($5 and deferred_until is not null))
-       returning stream`,
+       returning sync.name_of(stream_key) as stream`,
       [
         run,
         now,

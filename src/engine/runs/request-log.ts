@@ -75,7 +75,7 @@ export function keepRequestLog(
 /** The newest first. */
 export async function readRequests(db: pg.Pool, run: number): Promise<LoggedRequest[]> {
   const { rows } = await db.query<LoggedRequest>(
-    `select k.stream, r.at, r.request, r.status, r.ms, r.credits, r.says
+    `select sync.name_of(stream_key) as stream, r.at, r.request, r.status, r.ms, r.credits, r.says
      from sync.request_logs l join sync.streams k using (stream_key),
        jsonb_to_recordset(l.requests) as r (at timestamptz, request text, status int, ms int, credits int, says text)
      where l.run_id = $1 order by r.at desc limit ${kept}`,

@@ -409,12 +409,13 @@ async function endWaiting(client: Client, run: number, now: Date, exitCode: numb
   );
 }
 
+/** Streams in the order of a full sync. */
 export async function readProgress(db: pg.Pool, run: number): Promise<{ state: RunState; streams: StreamProgress[] }> {
   const { rows } = await db.query<StreamProgress & { run_state: RunState }>(
-    `select r.state as run_state, s.account_id, s.stream, s.state, s.expected, s.seen, s.inserted, s.updated, s.unchanged, s.deleted,
+    `select r.state as run_state, s.account_id, sync.name_of(stream_key) as stream, s.state, s.expected, s.seen, s.inserted, s.updated, s.unchanged, s.deleted,
        s.rejected, s.cleaned, s.credits, s.carried_from, s.waits_for, s.note, s.error, s.remedy, s.exit_code
-     from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id
-     where r.id = $1`,
+     from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id join sync.streams k using (stream_key)
+     where r.id = $1 order by k.place`,
     [run],
   );
   return { state: rows[0]!.run_state, streams: rows.map(({ run_state: _, ...stream }) => stream) };

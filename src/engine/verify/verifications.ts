@@ -107,7 +107,7 @@ export async function noteCounts(db: Queryable, claim: Claim, counted: Omit<Coun
 
 export async function readCounts(db: Queryable, run: number): Promise<Counted[]> {
   const { rows } = await db.query<Counted>(
-    `select l.stream, l.list, l.ours, l.theirs_least, l.theirs_most
+    `select sync.name_of(stream_key) as stream, l.list, l.ours, l.theirs_least, l.theirs_most
      from sync.verified_lists l join sync.streams k using (stream_key)
      where l.run_id = $1 and l.ours is not null order by k.place, l.list`,
     [run],
@@ -143,13 +143,13 @@ export async function readFindings(
   limit: number,
 ): Promise<{ found: Found[]; total: number; repaired: number; missing: Record<string, number> }> {
   const { rows } = await db.query<Found>(
-    `select a.stream, a.record_id as record, a.kind, a.differences, a.repaired_at
+    `select sync.name_of(a.stream_key) as stream, a.record_id as record, a.kind, a.differences, a.repaired_at
      from sync.audit a where a.run_id = $1 and a.differences is not null order by a.id limit $2`,
     [run, limit],
   );
   const { rows: totals } = await db.query<{ stream: string; n: number; repaired: number; missing: number }>(
-    `select stream, count(*) as n, count(repaired_at) as repaired, count(*) filter (where ${isMissing('a')}) as missing
-     from sync.audit a where run_id = $1 and differences is not null group by stream`,
+    `select sync.name_of(stream_key) as stream, count(*) as n, count(repaired_at) as repaired, count(*) filter (where ${isMissing('a')}) as missing
+     from sync.audit a where run_id = $1 and differences is not null group by stream_key`,
     [run],
   );
   return {

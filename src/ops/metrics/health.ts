@@ -110,6 +110,6 @@ async function standing(db: pg.Pool, account: string | undefined) {
   const broken = (await readProblems(db, accounts))
     .filter(({ severity, problem }) => severity === 'critical' || problem === 'past_target')
     .map(({ source: _, severity: __, ...problem }) => problem);
-  const streams = await readStreams(db, accounts, 'account', 'stream', 'state', 'behind_seconds', 'target_seconds');
-  return { isHere, broken, streams };
+  const streams = await readStreams(db, accounts, 'account', 'name', 'state', 'behind_seconds', 'target_seconds');
+  return { isHere, broken, streams: streams.map(({ name: stream, ...one }) => ({ stream, ...one })) };
 }

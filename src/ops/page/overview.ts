@@ -14,7 +14,17 @@ import { liveWorkers } from '../../status/workers.ts';
 import { type Bucket, creditBuckets, graphed, type Range, summed } from './credits.ts';
 
 const figures = [
-  ...['account', 'stream', 'source', 'state', 'complete_from', 'complete_through', 'behind_seconds', 'target_seconds'],
+  ...[
+    'account',
+    'stream',
+    'name',
+    'source',
+    'state',
+    'complete_from',
+    'complete_through',
+    'behind_seconds',
+    'target_seconds',
+  ],
   ...['waiting', 'gap_count', 'open_rejects', 'latency_p95_seconds', 'deferred_until'],
 ] as const satisfies (keyof Figures)[];
 export type StreamFigures = Pick<Figures, (typeof figures)[number]>;
@@ -69,7 +79,7 @@ export async function readAccount(db: pg.Pool, account: string, range: Range) {
       streams: await readStreams(client, [account], ...figures, 'gaps'),
       problems: (await readAllProblems(client, [account])).slice(0, shownProblems),
       paused: await all<Paused>(
-        'select stream, paused_at, paused_by, reason from sync.paused where account_id = $1 order by stream',
+        'select sync.name_of(stream_key) as stream, paused_at, paused_by, reason from sync.paused where account_id = $1 order by 1',
       ),
       /** Recent runs, newest first, without runs of every minute that found nothing. */
       runs: runs.filter(one => !isQuiet(one)).slice(0, shownRuns),

@@ -1,5 +1,5 @@
 /** Field rules as an operator writes them: their text, and why a rule cannot be followed. Pure. */
-import { nameOfKey } from '../../engine/database/stream-key.ts';
+import { shortOfKey } from '../../engine/database/stream-key.ts';
 import { nearest } from '../../words.ts';
 import { type Action, type FieldRule, innerOf, type Kinds } from './field-rules.ts';
 import { matches } from './foreign-values.ts';
@@ -36,7 +36,7 @@ function meant(kinds: Kinds, names: readonly string[], written: string): Pick<Fi
   const key = names.slice(0, 2).join('.');
   const byKey = { kind: key, path: names.slice(2) };
   const found = Object.keys(kinds)
-    .filter(kind => nameOfKey(kind) === first)
+    .filter(kind => shortOfKey(kind) === first)
     .map(kind => ({ kind, path: inner }));
   if (Object.hasOwn(kinds, key)) found.push(byKey);
   if (found.length > 1) {
@@ -49,8 +49,8 @@ function meant(kinds: Kinds, names: readonly string[], written: string): Pick<Fi
 
 /** The short name of a kind, or its key if another source has the name too. */
 const nameIn = (kinds: Kinds, key: string): string => {
-  const name = nameOfKey(key);
-  return Object.keys(kinds).filter(kind => nameOfKey(kind) === name).length > 1 ? key : name;
+  const name = shortOfKey(key);
+  return Object.keys(kinds).filter(kind => shortOfKey(kind) === name).length > 1 ? key : name;
 };
 
 function actionOf(name: string | undefined, length: number): Action {

@@ -29,11 +29,15 @@ export async function partsOfBooks(planning: Planning, question: Question): Prom
       requests += read.requests;
       brought += read.brought;
     }
-    parts.push({ stream: 'shelves', readers: [[{ cost: 1, lane: 'fresh', many: requests }]], storeMs: storeMs.page });
+    parts.push({
+      stream: 'books.shelves',
+      readers: [[{ cost: 1, lane: 'fresh', many: requests }]],
+      storeMs: storeMs.page,
+    });
   }
   if (names.includes('books.volumes')) {
     const many = brought + (await waitingVolumes(planning.ctx, planning.nowMs, again));
-    parts.push({ stream: 'volumes', readers: [[{ cost: 1, lane, many }]], storeMs: storeMs.record });
+    parts.push({ stream: 'books.volumes', readers: [[{ cost: 1, lane, many }]], storeMs: storeMs.record });
   }
   return parts;
 }

@@ -22,6 +22,11 @@ export function withMasked(view: string, table: string, place: Place, record?: A
 /** The rows of a record, or the parts of one, are exported together: sync.follow_changes notes them by these names. */
 export const lakeTablesOf = (tables: readonly SourceTable[]): LakeTable[] =>
   tables.flatMap(({ name, record, parent }) => {
-    const place = { unit: name, id: (t: string) => `${t}${parent ?? 'id'}`, key: parent ? [parent, 'id'] : ['id'] };
+    const place = {
+      unit: name,
+      exact: true as const,
+      id: (t: string) => `${t}${parent ?? 'id'}`,
+      key: parent ? [parent, 'id'] : ['id'],
+    };
     return withMasked(`safe.${name.replace('.', '_')}`, name, place, record);
   });

@@ -134,13 +134,14 @@ export const references = (of: string, says: string) =>
   column<May<readonly string[]>, 'text[]'>('text[]', { of, says });
 
 /** `says`: the words before the values in the comment, or with a full stop the whole comment. */
-export const oneOf = <const V extends readonly string[]>(values: V, says = '') =>
-  column<May<string>, 'text'>('text', {
-    values,
-    says: says.endsWith('.')
-      ? says
-      : `${says}${values.slice(0, -1).join(', ')} or ${values.at(-1)}. Other values are stored unchanged.`,
-  });
+export const oneOf = <const V extends readonly string[]>(values: V, says = '') => {
+  const words = `${says}${values.slice(0, -1).join(', ')} or ${values.at(-1)}. Other values are stored unchanged.`;
+  const facts = { values, says: says.endsWith('.') ? says : words };
+  return {
+    ...column<May<string>, 'text'>('text', facts),
+    personal: (tells: Tells) => column<May<string>, 'text'>('text', { ...facts, tells }),
+  };
+};
 
 /** An integer of any size. */
 export const integer = (says: string, more?: Needed & Pick<Facts, 'unlessZero'>) =>

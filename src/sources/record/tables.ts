@@ -27,8 +27,13 @@ export function tablesOf(schema: string, record: AnyRecord): SourceTable[] {
   ];
 }
 
-/** Creates the table where it is missing, and adds the columns that are new. */
-export function tableStatements({ name, record, parent, version, details = [] }: SourceTable): string[] {
+/** Creates the table where it is missing, and adds the columns that are new. `all`: the tables of its source. */
+export function tableStatements(
+  { name, record, parent, version, details = [] }: SourceTable,
+  _place: number,
+  all: readonly SourceTable[],
+): string[] {
+  const whole = all.find(one => parentColumn(one.record) === parent);
   const keys = ['account_id', ...(parent === undefined ? [] : [parent]), 'id'];
   const columns = [
     ...fieldsThatAre(record, 'column')
@@ -46,7 +51,7 @@ export function tableStatements({ name, record, parent, version, details = [] }:
     `comment on column ${name}.id is 'Id at the source.'`,
     ...(parent === undefined
       ? []
-      : [`comment on column ${name}.${parent} is 'Id of the record that this is part of.'`]),
+      : [`comment on column ${name}.${parent} is 'Id of the record that this is part of; joins ${whole!.name}.id.'`]),
     ...(version === undefined
       ? []
       : [

@@ -9,7 +9,7 @@ import { leastOffsets } from '../../engine/reading/ends.ts';
 import { readMovingList } from '../../engine/reading/moving-list.ts';
 import type { Ask, Reader } from '../../engine/reading/reading.ts';
 import { readWhole } from '../../engine/reading/whole-list.ts';
-import { Fatal } from '../../errors.ts';
+import { exitCodes, Fatal } from '../../errors.ts';
 
 interface Limited {
   /** Page size. A service that shows fewer records a page is noticed, and is asked for fewer. */
@@ -66,6 +66,7 @@ const noCursor = ({ cursorPath, limit }: CursorPages) =>
   new Fatal(
     `a full page of ${limit} records has no field ${cursorPath}`,
     'Correct cursorPath of the paginator: it names the next cursor. Where the service leaves it out on a last page that is full, give limit another number.',
+    exitCodes.usage,
   );
 
 export function valueAt(body: unknown, path: string): unknown {

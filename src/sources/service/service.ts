@@ -173,6 +173,7 @@ function limitsOf({ name, limits }: Service<string>, values: Values): Limits {
     .map(one => ({ ms: lengthMs[one.per], requests: most(one) }));
   return {
     ...{ credits: most(longest), periodMs, requestsPerSecond, reserve: 0, evenly: periodMs <= lengthMs.minute },
+    ...(longest.per === 'day' && longest.resets === 'midnight UTC' && { aligned: true as const }),
     ...(further.length > 0 && { further }),
   };
 }
@@ -278,7 +279,8 @@ function refuseWrong(service: Service<string>): void {
       `two records have the name ${twice.record.name}`,
       'Each record has a table of its name: give it another one.',
     );
-  for (const { record, parent } of records) refuseFields(record, parent, refuse);
+  const names = records.map(({ record }) => record.name);
+  for (const { record, parent } of records) refuseFields(record, { parent, names }, refuse);
   for (const stream of streams) refuseOptions(stream, refuse);
   const [deep] = records.flatMap(({ record, parent }) => (parent === 'id' ? [] : fieldsThatAre(record, 'children')));
   if (deep !== undefined)
@@ -351,7 +353,12 @@ const unsaidIn = (fields: Readonly<Record<string, Facts>>): string | undefined =
     is === undefined || !['name', 'contact', 'text', undefined].includes(tells) ? name : (unsaidIn(fields) ?? []),
   )[0];
 
-function refuseFields(record: AnyRecord, parent: string, refuse: Refuse): void {
+/** `parent`: the column of the record that it is part of. `names`: of all records. */
+function refuseFields(
+  record: AnyRecord,
+  { parent, names }: { readonly parent: string; readonly names: readonly string[] },
+  refuse: Refuse,
+): void {
   if (!Object.values(record.fields as Record<string, Facts>).some(({ isId }) => isId))
     throw refuse(`${record.name} has no id`, 'Declare the field that names a record as id().');
   const unsaid = unsaidIn(record.fields);
@@ -361,8 +368,10 @@ function refuseFields(record: AnyRecord, parent: string, refuse: Refuse): void {
       "Say .personal('name' | 'contact' | 'text') or .plain().",
     );
   const met = new Map<string, string>();
-  for (const [field, { column, isId }] of fieldsThatAre(record, 'column')) {
+  for (const [field, { column, isId, of: to }] of fieldsThatAre(record, 'column')) {
     const of = `the field ${field} of ${record.name}`;
+    if (to !== undefined && !names.includes(to))
+      throw refuse(`${of} refers to ${to}, and there is no such stream`, `Name one of ${names.join(', ')}.`);
     if (/['"\\]/.test(field)) throw refuse(`${of} has a quotation mark`, 'Leave it out: it stays in _payload.');
     const isOurs = ['account_id', parent].includes(column) || column.startsWith('_');
     if (!isId && (isOurs || !isName(column)))

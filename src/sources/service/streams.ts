@@ -134,6 +134,7 @@ function listOf(shared: Shared, stream: DeclaredList, all: readonly DeclaredStre
     deletions: deletionsOf(stream),
     details,
     parts: details.map(one => partOf(`${name}.${one}`, parentColumn(record))),
+    sweptBySync: stream.kind === 'full refresh' && stream.options.get === undefined && details.length === 0,
     ...(personal && { personal: declaredRules(of, personal) }),
     ...factsOf(record),
   };
@@ -166,7 +167,16 @@ function getOf(
   const path = (id: string) => get.replace(':id', encodeURIComponent(id));
   const selected = within === undefined ? {} : { within };
   return {
-    get: id => ({ path: path(id), query: {}, cost: 1, shape: 'single', kind, record, ...selected }),
+    get: id => ({
+      path: path(id),
+      query: {},
+      cost: 1,
+      shape: 'single',
+      kind,
+      record,
+      selector: 'getSelector',
+      ...selected,
+    }),
     sampled: true,
   };
 }
@@ -185,7 +195,13 @@ function requestOf(shared: Shared, stream: DeclaredList, ask: Ask, record: Reque
       : {};
   return {
     ...page,
-    ...{ path, query: { ...options.params, ...page.query, ...since }, cost: 1, shape: 'list' },
+    ...{
+      path,
+      query: { ...options.params, ...page.query, ...since },
+      cost: 1,
+      shape: 'list',
+      selector: 'dataSelector',
+    },
     ...(within !== undefined && { within }),
     ...{ kind: stream.record.name, record },
   };
@@ -211,6 +227,7 @@ function feedRequest(
         throw new Fatal(
           `GET ${path}: the reply has no field ${hasMorePath}`,
           'Correct hasMorePath of the feed: it names the word whether more events follow.',
+          exitCodes.usage,
         );
       if (!/^(true|1)$/i.test(String(more))) return undefined;
       // An event without an id has no place behind which the next page begins.

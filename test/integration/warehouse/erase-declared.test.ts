@@ -7,7 +7,8 @@ import { transaction } from '../../../src/engine/database/pool.ts';
 import { singleBatch } from '../../../src/engine/load/batch.ts';
 import { differingOf } from '../../../src/engine/verify/compare-reply.ts';
 import { eraseMore } from '../../../src/privacy/erase.ts';
-import { eraseCustomer, wouldErase } from '../../../src/privacy/erasures.ts';
+import { eraseCustomer, eraseFound, wouldErase } from '../../../src/privacy/erasures.ts';
+import { noClues } from '../../../src/privacy/redact.ts';
 import { streams } from '../../../src/sources/index.ts';
 import { ada, bo, contactRules, contacts, makeCrm } from '../../support/crm.ts';
 import { at, scripted, second } from '../../support/scripted.ts';
@@ -203,6 +204,20 @@ test('a contact value erases without a help desk, and keeps its rows erased; a v
   expect(await s.stored()).toMatchObject([left, { id: 'p2', name: 'Bo' }]);
   expect(await s.rows('select subject from sync.operations')).toEqual([{ subject: 'a contact value' }]);
   await expect(erase('noreply@shop.example')).rejects.toMatchObject({ message: 'the contact value identifies nobody' });
+});
+
+test('a person who is found again is not erased in part where such a source is not known', async () => {
+  await using s = await mirror();
+  await s.put(ada(), bo());
+  const found = { ...noClues, customers: ['c1'], contacts: ['ada@secret.example'] };
+  const again = (of: typeof all) => eraseFound(s.pool, { account, found, now: at(500), streams: of });
+  const before = await s.secrets();
+  await expect(again([...streams])).rejects.toMatchObject({
+    message: expect.stringMatching(/^crm.contacts has rows, and no source that is known here declares them/),
+  });
+  expect(await s.secrets()).toEqual(before);
+  await again(all);
+  expect(await s.secrets()).toEqual([]);
 });
 
 test('an erasure is refused where a source with rows of people is not known, and nothing is erased', async () => {

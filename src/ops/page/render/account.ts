@@ -148,7 +148,7 @@ function streams(shown: Shown): Html {
 
 function card(one: AccountFigures['streams'][number], { figures, known, role }: Shown): Html {
   const { at } = figures;
-  const { stream } = one;
+  const { name: stream } = one;
   const gaps = one.gaps.toSorted((a, b) => (a.to < b.to ? 1 : -1)).slice(0, shownGaps);
   const paused = figures.paused.find(each => each.stream === stream);
   const left = known.timeLeft(one);

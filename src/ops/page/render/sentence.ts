@@ -53,7 +53,7 @@ export function sentence({ at, streams, works, paused, timeLeft }: Told): Html {
     unread.length > 0
       ? html`; ${listed(unread.map(({ stream }) => stream))} ${unread.length === 1 ? 'has' : 'have'} still to be read`
       : null
-  }${rejected.map(one => html`; ${count(one.open_rejects, 'record')} of ${one.stream} ${one.open_rejects === 1 ? 'was' : 'were'} rejected`)}.`;
+  }${rejected.map(one => html`; ${count(one.open_rejects, 'record')} of ${one.name} ${one.open_rejects === 1 ? 'was' : 'were'} rejected`)}.`;
 }
 
 function follow(
@@ -65,7 +65,7 @@ function follow(
   const records = one.waiting === 1 ? `one ${unit}` : `${amount(one.waiting)} ${unit}s`;
   // The details of one record are several: messages.
   const isPart = stream.kind === 'detail';
-  const what = isPart ? `the ${one.stream} of ${records}` : records;
+  const what = isPart ? `the ${one.name} of ${records}` : records;
   const s = one.waiting === 1 && !isPart ? 's' : '';
   if (paused || one.state === 'paused') return html`${what} wait${s} until it is resumed`;
   if (one.state === 'failing') return html`${what} wait${s}, because the last tries failed`;

@@ -81,7 +81,7 @@ async function partsOfSync(planning: Planning, names: readonly string[]): Promis
   return parts;
 }
 
-const partOf = (stream: string, asked: readonly Asked[]): Part => ({
+const partOf = (stream: StreamKey, asked: readonly Asked[]): Part => ({
   stream,
   readers: [asked],
   storeMs: storeMs.page,
@@ -94,7 +94,7 @@ async function topOfUsers(planning: Planning): Promise<Part> {
   const { firstLoad } = await readPosition(ctx.pg, keyOf(planning, 'helpdesk.users'), 'default', true);
   // The documentation names no pages of this list.
   const listed = { stream: users, list: 'default', lane: 'fresh', pages: false } as const;
-  return partOf('users', await requestsFrom(planning, listed, 0, { firstLoad }, evenly(ours || 1, 0, nowMs)));
+  return partOf(users.key, await requestsFrom(planning, listed, 0, { firstLoad }, evenly(ours || 1, 0, nowMs)));
 }
 
 /**
@@ -126,7 +126,7 @@ async function topOfCustomers(planning: Planning): Promise<Part> {
   } else assumed.add(`new customers at the rate of the week before: ${many}`);
   const listed = { stream: customers, list: 'default', lane: 'fresh' } as const;
   const times = evenly(many, Math.max(since, 1), nowMs);
-  return partOf('customers', [
+  return partOf(customers.key, [
     ...(await requestsFrom(planning, listed, fromMs, { firstLoad, walk }, times)),
     ...(await again(planning, customers)),
   ]);
@@ -165,7 +165,7 @@ async function topOfTickets(planning: Planning): Promise<{ part: Part; brought: 
     brought.fresh += Math.min(top.wanted, Array.from(top.times).filter(time => time >= nowMs - freshMs).length);
   }
   return {
-    part: partOf('tickets', [...asked, ...(await again(planning, tickets))]),
+    part: partOf(tickets.key, [...asked, ...(await again(planning, tickets))]),
     brought: { ...brought, records: found },
   };
 }
@@ -284,7 +284,7 @@ async function gapsOfStream(
       for (const one of await requestsFrom(planning, listed, from, { until: to }, times)) asked.push(one);
     }
   }
-  return { part: partOf(stream.name, [...asked, ...(await again(planning, stream))]), missing };
+  return { part: partOf(stream.key, [...asked, ...(await again(planning, stream))]), missing };
 }
 
 /**
