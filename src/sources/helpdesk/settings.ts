@@ -1,5 +1,5 @@
 /** The settings of the help desk, and the configuration that they produce. */
-import { baseUrl, count, credential, moment, percent, type Setting, type ValuesOf } from '../../app/setting-types.ts';
+import { baseUrl, count, credential, moment, type Setting, type ValuesOf } from '../../app/setting-types.ts';
 import type { Limits } from '../../engine/budget/budget.ts';
 import { UsageError } from '../../errors.ts';
 import type { SettingsOf } from '../source.ts';
@@ -56,12 +56,6 @@ export const helpdeskSettings = {
     says: 'Lookback window in seconds: how late a record may appear. The next sync re-reads this window.',
     inFile: 'plain',
   },
-  SWEEP_SHARE_PERCENT: {
-    schema: percent.default(10),
-    default: '10',
-    says: 'Share of credits reserved for sweeps while other work is queued.',
-    inFile: 'plain',
-  },
   AUDIT_TICKETS_PER_HOUR: {
     schema: count(0).default(50),
     default: '50',
@@ -93,7 +87,9 @@ export interface HelpdeskPart {
 
 const dayMs = 24 * 3_600_000;
 
-export function configureHelpdesk(value: ValuesOf<typeof helpdeskSettings>): HelpdeskPart {
+export function configureHelpdesk(
+  value: ValuesOf<typeof helpdeskSettings> & { readonly SWEEP_SHARE_PERCENT: number },
+): HelpdeskPart {
   const { HELPDESK_BASE_URL: url, HELPDESK_TOKEN: token } = value;
   return {
     helpdesk: url && token ? { baseUrl: url, token } : undefined,

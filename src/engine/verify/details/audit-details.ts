@@ -1,10 +1,11 @@
 /**
  * The audit: spends spare credits on verification. Random records are re-read with their members, compared and
- * repaired. Then, if configured, members that were last read long ago are re-read, oldest first. The audit ends as
- * soon as another run needs the source.
+ * repaired. Then members that were last read long ago are re-read, oldest first, as far as the share of re-reading
+ * allows. The audit ends as soon as another run needs the source.
  */
 
 import { type Context, type Outcome, sourceNow, sourceOf } from '../../context.ts';
+import { detailsLeft } from '../../deletions/rotation.ts';
 import type { Claim } from '../../runs/claims.ts';
 import type { Look } from '../compare-reply.ts';
 import { isFree } from '../is-free.ts';
@@ -18,12 +19,15 @@ const batchSize = 100;
 /** Longest duration of an audit. The next audit then starts, and results are reported. */
 const longestMs = 3_600_000;
 
-/** `perHour`: how many records are compared. `ageMs`: the age after which members are read again; undefined: never. */
+/**
+ * `perHour`: how many records are compared. `again`: the age after which members are read again; undefined: as the rotation of
+ * the source has it, and no more than its share.
+ */
 export async function auditDetails(
   ctx: Context,
   claim: Claim,
   compared: Compared,
-  { perHour, ageMs }: { perHour: number; ageMs: number | undefined },
+  { perHour, again }: { perHour: number; again: { readonly ageMs: number } | undefined },
 ): Promise<Outcome> {
   const begunMs = ctx.clock.monotonic();
   const { details } = compared;
@@ -43,12 +47,13 @@ export async function auditDetails(
     },
     also: [details.key],
   });
-  if (!goesOn || ageMs === undefined) return {};
+  const due = again ? { ...again, perHour: Infinity } : await detailsLeft(ctx, source, details);
+  if (!goesOn || due === undefined) return {};
   const tried = new Set<string>();
   while (ctx.clock.monotonic() - begunMs < longestMs) {
-    const beforeMs = sourceNow(ctx, details.source) - ageMs;
+    const beforeMs = sourceNow(ctx, details.source) - due.ageMs;
     const oldest = await oldestRead(ctx.pg, claim.account, details, beforeMs, batchSize + tried.size);
-    const ids = oldest.filter(id => !tried.has(id));
+    const ids = oldest.filter(id => !tried.has(id)).slice(0, due.perHour - tried.size);
     if (ids.length === 0) break;
     for (const id of ids) {
       if (!(await isFree(source, ctx))) return {};
