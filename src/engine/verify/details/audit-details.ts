@@ -5,13 +5,15 @@
  */
 
 import { type Context, type Outcome, sourceNow, sourceOf } from '../../context.ts';
+import { transaction } from '../../database/pool.ts';
 import { detailsLeft } from '../../deletions/rotation.ts';
+import { noteSwept } from '../../deletions/swept-ranges.ts';
 import type { Claim } from '../../runs/claims.ts';
 import type { Look } from '../compare-reply.ts';
 import { isFree } from '../is-free.ts';
 import { examineSample } from '../one-by-one.ts';
 import { chooseAtRandom } from '../stored-rows.ts';
-import { oldestRead } from './chosen-records.ts';
+import { oldestAsOf, oldestRead } from './chosen-records.ts';
 import { type Compared, examineDetail } from './examine-detail.ts';
 
 /** Records per query of the oldest members. */
@@ -47,20 +49,40 @@ export async function auditDetails(
     },
     also: [details.key],
   });
-  const due = again ? { ...again, perHour: Infinity } : await detailsLeft(ctx, source, details);
-  if (!goesOn || due === undefined) return {};
+  if (goesOn) await rereadOldest(look, compared, begunMs, again ?? (await detailsLeft(ctx, source, details)));
+  return {};
+}
+
+/** Notes at the end as of when the oldest members were read. */
+async function rereadOldest(
+  { ctx, claim, ...look }: Look,
+  compared: Compared,
+  begunMs: number,
+  due: { readonly ageMs: number; readonly perHour?: number } | undefined,
+): Promise<void> {
+  if (due === undefined) return;
+  const { details } = compared;
+  const source = sourceOf(ctx, details.source);
   const tried = new Set<string>();
-  while (ctx.clock.monotonic() - begunMs < longestMs) {
+  const next = async () => {
     const beforeMs = sourceNow(ctx, details.source) - due.ageMs;
-    const oldest = await oldestRead(ctx.pg, claim.account, details, beforeMs, batchSize + tried.size);
-    const ids = oldest.filter(id => !tried.has(id)).slice(0, due.perHour - tried.size);
+    const left = Math.min(batchSize, (due.perHour ?? Infinity) - tried.size);
+    const oldest = await oldestRead(ctx.pg, claim.account, details, beforeMs, left + tried.size);
+    // A record that cannot be read stays among the oldest, so failed records count as tried too.
+    return oldest.filter(id => !tried.has(id)).slice(0, left);
+  };
+  while (ctx.clock.monotonic() - begunMs < longestMs) {
+    const ids = await next();
     if (ids.length === 0) break;
     for (const id of ids) {
-      if (!(await isFree(source, ctx))) return {};
-      // A record that cannot be read stays among the oldest, so failed records count as tried too.
+      if (!(await isFree(source, ctx))) return;
       tried.add(id);
-      await examineDetail({ ...look, random: false, expected: undefined }, compared, id, { whole: true });
+      await examineDetail({ ...look, ctx, claim, random: false, expected: undefined }, compared, id, { whole: true });
     }
   }
-  return {};
+  const asOfMs = await oldestAsOf(ctx.pg, claim.account, details);
+  if (asOfMs !== undefined)
+    await transaction(ctx.pg, client =>
+      noteSwept(client, { ...claim, stream: details.key }, 'details', { from: -Infinity, to: Infinity }, asOfMs),
+    );
 }

@@ -23,6 +23,17 @@ export async function oldestRead(
   return rows.map(({ id }) => id);
 }
 
+/** As of when the oldest complete members were read; undefined if there are none. */
+export async function oldestAsOf(db: Queryable, account: string, stream: Detail): Promise<Ms | undefined> {
+  const { table, version, asOf } = rowsOfParent(stream);
+  const { rows } = await db.query<{ ms: Ms | null }>(
+    `select extract(epoch from min(${asOf}))::float8 * 1000 as ms from ${table}
+     where account_id = $1 and _deleted_at is null and ${asOf} >= ${version}`,
+    [account],
+  );
+  return rows[0]!.ms ?? undefined;
+}
+
 /**
  * The next ids after `after`. Excludes records first stored during the run, unless the run has reported a
  * difference.
