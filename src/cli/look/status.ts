@@ -144,6 +144,7 @@ function wide(streams: readonly StreamStatus[]): string {
     'time left',
     'rejects',
     'deletes checked',
+    'unchecked since',
     'last run',
   ];
   const rows = streams.map(s => [
@@ -161,6 +162,7 @@ function wide(streams: readonly StreamStatus[]): string {
     span(s.time_left_seconds),
     s.open_rejects,
     s.deletes_checked_at ?? (isSwept(s) ? 'never' : ''),
+    s.unchecked_since ?? '',
     deferredMs(s) > 0 ? `deferred until ${s.deferred_until!.toISOString().slice(0, 16)}Z` : (s.last_state ?? 'never'),
   ]);
   return table(columns, rows);
