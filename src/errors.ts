@@ -93,6 +93,15 @@ export class UsageError extends ShelfdeskError {
   }
 }
 
+/** An account that is moving, or has moved, to another warehouse is read-only: `sync.refuse_moved` says so in its own words. */
+export class Moved extends UsageError {}
+
+/** The refusal of the database as one of ours; any other error as it is. */
+export function unlessMoved(error: unknown): unknown {
+  const { code, message, hint } = error as { code?: unknown; message?: string; hint?: string };
+  return code === 'SHMOV' ? new Moved(message!, hint!) : error;
+}
+
 /** The same request may succeed later: 429, 5xx, time-out, a broken or truncated reply. */
 export class Retry extends ShelfdeskError {
   /**

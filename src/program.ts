@@ -14,7 +14,17 @@ import { withNewName } from './cli/old-names.ts';
 import { failPlainly, say, showCursor, style } from './cli/output/terminal.ts';
 import { tellWaits } from './engine/database/waits.ts';
 import { redisRefusal } from './engine/queue/redis-refusals.ts';
-import { Away, exitCodes, Interrupted, isAway, machineRefusal, orReason, ShelfdeskError, stackOf } from './errors.ts';
+import {
+  Away,
+  exitCodes,
+  Interrupted,
+  isAway,
+  machineRefusal,
+  orReason,
+  ShelfdeskError,
+  stackOf,
+  unlessMoved,
+} from './errors.ts';
 
 /**
  * Loader of each command, by group of --help. A command loads only its own modules, so that the program starts quickly.
@@ -197,7 +207,8 @@ function interruption(): AbortSignal {
 }
 
 /** Prints message and remedy of an expected failure, or the stack of a bug. Returns the exit code. */
-function explain(thrown: unknown): number {
+function explain(cause: unknown): number {
+  const thrown = unlessMoved(cause);
   // Refusals of the operating system and outages are no bugs, wherever they are thrown.
   const outage = isAway(thrown) && !(thrown instanceof ShelfdeskError) ? new Away(thrown) : thrown;
   const error = machineRefusal(thrown) ?? refusedBy(thrown) ?? outage;

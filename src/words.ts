@@ -1,4 +1,4 @@
-/** Formats numbers, counted nouns and choices for people. */
+/** Formats numbers, durations, counted nouns and choices for people. */
 
 /** `1,234`. Safe integers skip Intl, which takes 25 ms to initialize. */
 export const amount = (n: number): string =>
@@ -6,6 +6,15 @@ export const amount = (n: number): string =>
 
 /** `1 credit`, `2 credits`, `1,234 credits`. */
 export const count = (n: number, one: string, many = `${one}s`): string => `${amount(n)} ${n === 1 ? one : many}`;
+
+/** A duration with about two digits: `3 s`, `4 min`, `33 h`. */
+export function duration(seconds: number): string {
+  const s = Math.max(0, seconds);
+  if (s < 90) return `${Math.round(s)} s`;
+  if (s < 90 * 60) return `${Math.round(s / 60)} min`;
+  if (s < 48 * 3600) return `${Math.round(s / 3600)} h`;
+  return `${Math.round(s / 86_400)} d`;
+}
 
 export const upperFirst = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
@@ -15,9 +24,12 @@ export function choiceOf(word: string, among: readonly string[], choose = 'Choos
   return `${near === undefined ? '' : `Did you mean ${near}? `}${choose}: ${among.join(', ')}.`;
 }
 
-/** The most similar of these words, if a typo or two explain the difference. */
-export function nearest(word: string, among: readonly string[]): string | undefined {
-  const most = Math.min(2, Math.floor(word.length / 2));
+/** The most similar of these words. `most`: the most typos that may explain the difference; by default one or two. */
+export function nearest(
+  word: string,
+  among: readonly string[],
+  most = Math.min(2, Math.floor(word.length / 2)),
+): string | undefined {
   const [best] = among
     .map(one => ({ one, typos: typosBetween(word.toLowerCase(), one.toLowerCase()) }))
     .filter(({ typos }) => typos <= most)

@@ -87,6 +87,18 @@ create table sync.operations (
 
 create index operations_at on sync.operations (account_id, at desc);
 
+create table sync.moves (
+  account_id text primary key,
+  move_id uuid default gen_random_uuid() not null,
+  state text not null,
+  place text not null,
+  who text not null,
+  began_at timestamptz not null,
+  ended_at timestamptz,
+  progress jsonb,
+  check (state = any (array['leaving', 'moved', 'arriving', 'arrived']))
+);
+
 insert into sync.streams (stream, source, place, follows, one_reader, personal, swept) values
   ('users', 'helpdesk', 1, null, false, true, false),
   ('customers', 'helpdesk', 2, null, false, true, true),

@@ -29,6 +29,12 @@ create table sync.secret_erasure (
   check (is_one)
 );
 
+create table sync.secret_account_erasure (
+  account_id text primary key,
+  inner_key bytea not null,
+  outer_key bytea not null
+);
+
 do $$
 declare
   -- Three UUIDs with 122 random bits each, from the server's strong random source.

@@ -141,3 +141,39 @@ comment on table sync.secret_ended_sessions is
   'Sessions of the page that their visitors ended. A row goes when its session would have ended by itself.';
 comment on column sync.secret_ended_sessions.session is 'A keyed hash of the session: nobody can log in with it.';
 comment on column sync.secret_ended_sessions.ends_at is 'When the session would have ended by itself.';
+comment on table sync.moves is
+  'Accounts that move between warehouses (npx shelfdesk account move), one row each, in both. A warehouse that an account has left keeps its row, so that nobody works on it there.';
+comment on column sync.moves.account_id is 'The account.';
+comment on column sync.moves.move_id is 'Number of the move, the same in both warehouses.';
+comment on column sync.moves.state is
+  'leaving: its rows are read-only here until they are equal there. moved: it is worked on there, and stays read-only here. arriving: its rows come in. arrived: it is worked on here.';
+comment on column sync.moves.place is 'The other warehouse: host:port/database.';
+comment on column sync.moves.who is 'Who moves it.';
+comment on column sync.moves.began_at is 'When the move began.';
+comment on column sync.moves.ended_at is 'When the account moved; null until then.';
+comment on column sync.moves.progress is 'How far the rows of each table have come in; null where they leave.';
+
+-- Its triggers name the accounts (src/engine/database/move/fence.ts), so that a row of any other costs one look into that list.
+create or replace function sync.refuse_moved() returns trigger
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  name constant text := coalesce(to_jsonb(new), to_jsonb(old)) ->> 'account_id';
+  one sync.moves;
+begin
+  select m.* into one from sync.moves m where m.account_id = name and m.state <> 'arrived';
+  if one.account_id is not null and coalesce(current_setting('shelfdesk.copying', true), '') <> 'on' then
+    raise exception 'account ''%'' %', name, case one.state
+        when 'moved' then format('moved to %s at %sZ', one.place, to_char(one.ended_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI'))
+        when 'leaving' then format('is moving to %s, so nothing is written here', one.place)
+        else format('is coming from %s', one.place) end
+      using errcode = 'SHMOV', hint = case one.state
+        when 'moved' then format('Work on it there: set DATABASE_URL to that warehouse. `npx shelfdesk account remove %s` takes its rows out here.', name)
+        when 'leaving' then format('Wait, or run `npx shelfdesk account move %s --to <url>` again: it resumes. With --give-up instead of --to the account stays here.', name)
+        else 'Wait for the end of its move, or run that command again, which resumes it.' end;
+  end if;
+  return case tg_op when 'DELETE' then old else new end;
+end
+$$;
+comment on function sync.refuse_moved is 'Refuses to write rows of an account that is moving, or has moved, to another warehouse.';

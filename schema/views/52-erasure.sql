@@ -9,7 +9,7 @@ comment on column sync.erased_tickets.erased_at is 'Time of the first erasure.';
 comment on table sync.secret_erased is
   'Keyed hashes of contact values that identify an erased person under another customer id. The values cannot be derived from the hashes.';
 comment on column sync.secret_erased.contact_hash is
-  'HMAC-SHA-256 of a normalised contact value (sync.contact_forms), with the key of sync.secret_erasure.';
+  'HMAC-SHA-256 of a normalised contact value (sync.contact_forms), with the key of sync.secret_erasure, or with that of sync.secret_account_erasure.';
 comment on column sync.secret_erased.erased_at is 'Time when the hash was first stored.';
 comment on table sync.secret_erasure is
   'Key of the hashes in sync.secret_erased: one row of random bytes, different from the key of schema safe. Without the key, erased persons are not recognised.';
@@ -18,6 +18,12 @@ comment on column sync.secret_erasure.inner_key is
   'The key, padded with zeros to 64 bytes, each XOR 0x36: start of the inner hash of HMAC.';
 comment on column sync.secret_erasure.outer_key is
   'The key, padded with zeros to 64 bytes, each XOR 0x5C: start of the outer hash of HMAC.';
+
+comment on table sync.secret_account_erasure is
+  'Key of the hashes of an account that was moved from another warehouse: it keeps the key with which its hashes were made.';
+comment on column sync.secret_account_erasure.account_id is 'The account.';
+comment on column sync.secret_account_erasure.inner_key is 'As in sync.secret_erasure.';
+comment on column sync.secret_account_erasure.outer_key is 'As in sync.secret_erasure.';
 
 create or replace function sync.any_erased(account text) returns boolean
 language plpgsql volatile
@@ -38,9 +44,10 @@ $$;
 comment on function sync.any_erased is
   'True if the account has erased people. Until the transaction ends no further erasure begins, so stored data stays screened.';
 
-create or replace function sync.contact_hash(form text) returns text
+create or replace function sync.contact_hash(account text, form text) returns text
 language sql stable parallel safe
 begin atomic
-  select sync.masked('erased', form, k.inner_key, k.outer_key) from sync.secret_erasure k;
+  select sync.masked('erased', form, coalesce(o.inner_key, k.inner_key), coalesce(o.outer_key, k.outer_key))
+  from sync.secret_erasure k left join sync.secret_account_erasure o on o.account_id = account;
 end;
 comment on function sync.contact_hash is 'Keyed hash of a normalised contact value, as in sync.secret_erased.';

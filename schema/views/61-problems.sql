@@ -385,6 +385,14 @@ found as (
     p.paused_at
   from sync.paused p
   union all
+  select m.account_id, null, 'moved', 'info',
+    format(case m.state when 'moved' then 'The account moved to %s.' else 'The account is moving to %s.' end, m.place),
+    format(case m.state when 'moved' then 'Ask there. `npx shelfdesk account remove %s` takes its rows out here.'
+      else 'Wait, or run `npx shelfdesk account move %s --to <url>` again, which resumes it.' end, m.account_id),
+    coalesce(m.ended_at, m.began_at)
+  from sync.moves m
+  where m.state in ('leaving', 'moved')
+  union all
   select p.account_id, coalesce(k.stream_key, 'helpdesk.tickets'), 'recommendation', 'info',
     format('Comparisons found of %s, more than once: %s.', coalesce(k.stream, 'tickets'), string_agg(distinct p.kind, '; ')),
     string_agg(distinct p.remedy, ' '), max(p.last_at)
@@ -395,17 +403,19 @@ select f.account_id, nullif(split_part(f.stream_key, '.', 2), '') as stream, f.p
   split_part(f.stream_key, '.', 1) as source, case when f.stream_key not like '%.' then f.stream_key end as stream_key
 from found f
 left join sync.streams k on k.stream_key = f.stream_key
-where f.problem in ('paused', 'alarms_undelivered', 'hand_off_undelivered') or not exists (
+where (f.problem in ('paused', 'alarms_undelivered', 'hand_off_undelivered') or not exists (
   select from sync.paused p
   where p.account_id = f.account_id
-    and p.stream_key in ('', f.stream_key, case when f.problem = 'past_target' then k.source || '.' || k.follows end));
+    and p.stream_key in ('', f.stream_key, case when f.problem = 'past_target' then k.source || '.' || k.follows end)))
+  and (f.problem = 'moved' or not exists (
+    select from sync.moves m where m.account_id = f.account_id and m.state in ('leaving', 'moved')));
 comment on view sync.problems is
-  'Current problems, one row per cause: the content of the page, the alarms, `doctor` and the health endpoints. Empty if everything is well. A paused stream shows only that it is paused.';
+  'Current problems, one row per cause: the content of the page, the alarms, `doctor` and the health endpoints. Empty if everything is well. A paused stream shows only that it is paused, an account that moved only that.';
 comment on column sync.problems.account_id is 'The account.';
 comment on column sync.problems.stream is
   'The stream, the first one if one cause stops several of a source; null for the whole account or a whole source.';
 comment on column sync.problems.problem is
-  'Code of the problem: outage, token_refused, run_failed, nightly_failed, nightly_late, past_target, credits_refused, mass_deletion_stopped, audit_found_drift, gap, most_rejected, rejects_open, no_worker, source_clock_jumped, page_not_served, alarms_undelivered, hand_off_undelivered, hand_off_late, paused, recommendation.';
+  'Code of the problem: outage, token_refused, run_failed, nightly_failed, nightly_late, past_target, credits_refused, mass_deletion_stopped, audit_found_drift, gap, most_rejected, rejects_open, no_worker, source_clock_jumped, page_not_served, alarms_undelivered, hand_off_undelivered, hand_off_late, paused, moved, recommendation.';
 comment on column sync.problems.severity is
   'critical: work has stopped until a person acts, or a failure delays a stream beyond its target, or a night failed, or most of what is read is rejected; warning; info.';
 comment on column sync.problems.says is 'Description in one sentence.';

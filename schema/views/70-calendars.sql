@@ -221,6 +221,8 @@ create or replace function internal.ask_for_recompute() returns trigger
 language plpgsql
 as $$
 begin
+  -- What it would write is copied too.
+  if current_setting('shelfdesk.copying', true) = 'on' then return null; end if;
   if tg_table_name = 'stored_calendar_assignments' then
     insert into internal.stored_recomputes (account_id)
     select case tg_op when 'DELETE' then old.account_id else new.account_id end

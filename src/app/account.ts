@@ -1,4 +1,4 @@
-/** Opens an account for a command: its context, its queue, and its row in sync.workers. */
+/** Opens an account for a command: its context, and its row in sync.workers. */
 
 import { hostname } from 'node:os';
 import type { Logger } from 'pino';
@@ -6,7 +6,8 @@ import { systemClock } from '../clock.ts';
 import type { Context } from '../engine/context.ts';
 import { forgetLists, type Listed, register } from '../engine/coverage/coverage.ts';
 import { openWays, type Ways } from '../engine/http/ways.ts';
-import { type OpenQueue, openQueues, type Queues } from '../engine/queue/queue.ts';
+import type { Queues } from '../engine/queue/job-queue.ts';
+import { openQueues } from '../engine/queue/queue.ts';
 import { nameAccount } from '../engine/runs/accounts/accounts.ts';
 import { keepTargets } from '../engine/runs/freshness-targets.ts';
 import { type HandOffSettings, keepHandOffSettings } from '../engine/runs/hand-offs.ts';
@@ -23,15 +24,19 @@ import { leftOut, migrateWarehouse } from './migrate.ts';
 import { openContext, openLog } from './open-context.ts';
 
 /** Resources that all accounts of a process share. */
-export interface Ground extends AsyncDisposable {
+interface Shared {
   readonly warehouse: Warehouse;
-  readonly queues: Queues;
   readonly attendance: Attendance;
-  /** The connections of webhooks. */
-  readonly ways: Ways;
   readonly log: Logger;
   /** The address of the web page of this process, for sync.workers. */
   readonly page?: Process['page'];
+}
+
+/** The same, with what a process that works for others needs. */
+export interface Ground extends Shared, AsyncDisposable {
+  readonly queues: Queues;
+  /** The connections of webhooks. */
+  readonly ways: Ways;
 }
 
 /** Opens the shared resources and applies pending migrations. */
@@ -41,8 +46,7 @@ export async function openGround(
   log: Logger = openLog({ logLevel }),
 ): Promise<Ground> {
   await using stack = new OpenStack();
-  const migrated = await migrateWarehouse(warehouse.url);
-  if (migrated.busy) log.warn(leftOut(migrated));
+  await migrateAndSay(warehouse, log);
   const queues = stack.use(await openQueues({ redisUrl, databaseUrl: warehouse.url }));
   const attendance = stack.use(await attend(warehouse.url, systemClock));
   const ways = stack.use(openWays(proxies));
@@ -53,9 +57,15 @@ export async function openGround(
   };
 }
 
+async function migrateAndSay(warehouse: Warehouse, log: Logger): Promise<void> {
+  const migrated = await migrateWarehouse(warehouse.url);
+  if (migrated.busy) log.warn(leftOut(migrated));
+}
+
 export interface Account extends AsyncDisposable {
   readonly ctx: Context;
-  readonly queue: OpenQueue;
+  /** The name of its queue. */
+  readonly queue: string;
   readonly presence: Presence;
 }
 
@@ -73,15 +83,17 @@ interface How {
 export async function openAccount(config: Config, warehouse: Warehouse, how: How): Promise<Account> {
   requireSource(config);
   await using stack = new OpenStack();
-  const ground = stack.use(await openGround(config, warehouse));
-  const account = stack.use(await openAccountOn(ground, config, how));
+  const log = openLog(config);
+  await migrateAndSay(warehouse, log);
+  const attendance = stack.use(await attend(warehouse.url, systemClock));
+  const account = stack.use(await openAccountOn({ warehouse, attendance, log }, config, how));
   const opened = stack.move();
   return { ...account, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
 /** Opens an account. Throws if the warehouse has mirrored other sources under its name. */
 export async function openAccountOn(
-  ground: Ground,
+  ground: Shared,
   config: Config,
   { signal, works, binds = true }: How,
 ): Promise<Account> {
@@ -90,7 +102,7 @@ export async function openAccountOn(
   const log = ground.log.child({ account: config.account });
   let presence: Presence | undefined;
   const ctx = stack.use(openContext(config, ground.warehouse, { log, signal, sender: () => presence?.id }));
-  const { queue: name } = await nameAccount(ctx.pg, ctx.account, boundSources(config));
+  const { queue } = await nameAccount(ctx.pg, ctx.account, boundSources(config));
   const lists = listsOf(ctx);
   await register(ctx.pg, config, lists, new Date(ctx.clock.now()));
   if (binds) {
@@ -99,7 +111,6 @@ export async function openAccountOn(
     await keepRules(ctx, config);
     await keepHandOffs(ctx, config, works);
   }
-  const queue = stack.use(ground.queues.open(name));
   const me = { account: ctx.account, works, host: hostname(), pid: process.pid, version: versionAndBuild() };
   const { page } = ground;
   presence = stack.use(await ground.attendance.enter(page ? { ...me, page } : me));

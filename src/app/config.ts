@@ -13,9 +13,8 @@ import { UsageError } from '../errors.ts';
 import type { LakePlace } from '../lake/table.ts';
 import type { Limits } from '../privacy/bounded.ts';
 import type { FieldRules } from '../privacy/fields/field-rules.ts';
-import { distance, nearest } from '../privacy/fields/parse-field-rules.ts';
 import { kinds, type SourceConfig, sources } from '../sources/index.ts';
-import { choiceOf } from '../words.ts';
+import { choiceOf, nearest } from '../words.ts';
 import { contradictions } from './contradictions.ts';
 import { type Environment, machine } from './environment.ts';
 import { type Given, type Refused, readFleetFile } from './files/accounts-file.ts';
@@ -283,7 +282,7 @@ function environmentOf(folder: string, environment: Environment, file: Environme
 }
 
 /** Settings of the process cannot be set per account. */
-const isOfProcess = (name: string) => !('inFile' in settings[name]!);
+const isOfProcess = (name: string) => settings[name]!.ofProcess === true;
 const ofProcess = (given: Given): Given => ({
   ...given,
   values: Object.fromEntries(Object.entries(given.values).filter(([name]) => isOfProcess(name))),
@@ -481,15 +480,8 @@ const isSetting = (name: string): boolean =>
 
 const fileOf = (folder: string) => readEnvFile(join(folder, '.env'), isSetting);
 
-/** Changes of letters that a typo makes. */
-const typo = 2;
-
 /** The setting that a name with a typo may mean. */
-export function meantBy(name: string): string | undefined {
-  if (name.toUpperCase() in settings) return name.toUpperCase();
-  const near = nearest(name, Object.keys(settings));
-  return distance(name, near) <= typo ? near : undefined;
-}
+export const meantBy = (name: string): string | undefined => nearest(name, Object.keys(settings));
 
 /** Says which names in `.env` may be misspelt settings; empty without one. An accounts file gives names of its own. */
 export function typosIn(folder = process.cwd(), environment: Environment = machine()): string {

@@ -1,5 +1,6 @@
 /** Removes jobs: the failed ones with their events, because those of older versions quote the source, or all of an account. */
-import { type OpenQueue, openQueue } from '../engine/queue/queue.ts';
+import type { OpenQueue } from '../engine/queue/job-queue.ts';
+import { openQueue } from '../engine/queue/queue.ts';
 import type { Fleet } from './config.ts';
 import type { Warehouse } from './context.ts';
 

@@ -79,7 +79,8 @@ export interface Served extends AsyncDisposable {
 export async function serve(rounds: Rounds, config: Config, jobs: readonly Job[]): Promise<Served> {
   await using stack = new OpenStack();
   const { ground, members, signal } = rounds;
-  const { ctx, queue, presence } = stack.use(await openAccountOn(ground, config, { signal, works: true }));
+  const { ctx, queue: name, presence } = stack.use(await openAccountOn(ground, config, { signal, works: true }));
+  const queue = stack.use(ground.queues.open(name));
   const leaving = new AbortController();
   const over = AbortSignal.any([signal, leaving.signal]);
   const { promise: failed, reject } = Promise.withResolvers<never>();

@@ -15,8 +15,10 @@ export interface Setting {
   readonly emptyIsValue?: boolean;
   /** The machine sets it for all programs, in capitals or in small letters. Commands of the operator get it. */
   readonly ofMachine?: boolean;
-  /** May appear in the accounts file, as a plain value or only as a reference. Undefined: a setting of the process. */
-  readonly inFile?: 'plain' | 'reference';
+  /** The whole process has one value, so the accounts file has none. */
+  readonly ofProcess?: boolean;
+  /** It lets people in, so the accounts file has no value of it, only a reference. */
+  readonly onlyByReference?: boolean;
 }
 
 /** Value types of a table of settings. */

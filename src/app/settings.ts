@@ -204,50 +204,42 @@ const accountSettings = {
     schema: count(1).default(7),
     default: '7',
     says: 'Age after which tickets and customers are re-read for deletions and silent changes. Open tickets are re-read every night.',
-    inFile: 'plain',
   },
   SWEEP_SHARE_PERCENT: {
     schema: percent.default(10),
     default: '10',
     says: 'Share of the credits for reading lists and details again, by day and by night, to find what the source does not announce. While other work is queued, sweeps have no more than this share.',
-    inFile: 'plain',
   },
   SWEEP_MOST_DELETED_PERCENT: {
     schema: percent.default(20),
     default: '20',
     says: 'Highest share of the rows of a stream that a sweep may mark as deleted. Beyond it the sweep stops and asks for confirmation.',
-    inFile: 'plain',
   },
   SCHEDULE_FRESH: {
     schema: cron.default('* * * * *'),
     default: '* * * * *',
     says: 'Schedule of the incremental sync of customers and tickets: a cron expression of five fields, or six with seconds; empty: never.',
     emptyIsValue: true,
-    inFile: 'plain',
   },
   SCHEDULE_NIGHTLY: {
     schema: cron.default('0 2 * * *'),
     default: '0 2 * * *',
     says: 'Schedule of the nightly run, which reads all lists and sweeps due records; empty: never.',
     emptyIsValue: true,
-    inFile: 'plain',
   },
   SCHEDULE_TIME_ZONE: {
     schema: z.string().refine(isTimeZone, { error: 'is no time zone' }).default('UTC'),
     default: 'UTC',
     says: 'Time zone of both schedules, such as Europe/Berlin. A local time that daylight saving removes is skipped that day.',
-    inFile: 'plain',
   },
   FRESHNESS_TARGETS: {
     schema: targets.default(withUsual({})),
     default: freshness,
     says: 'Freshness targets: the highest lag of each stream (s, m, h, d). A stream that is not named keeps its default, which grows if SCHEDULE_FRESH or SCHEDULE_NIGHTLY runs less often.',
-    inFile: 'plain',
   },
   FIELD_RULES: {
     schema: fieldRules.default([]),
     says: 'Fields that never arrive, or only in part: messages.body (left out), contacts.value:hash, messages.from:domain, tickets.subject:truncate=40. Where two sources have a name, the source stands before it (docs/how-to/keep-less.md).',
-    inFile: 'plain',
   },
   FIELD_RULES_KEY: {
     schema: credential.refine(value => value === undefined || value.length >= 16, {
@@ -255,31 +247,29 @@ const accountSettings = {
     }),
     says: 'Key of the hashes of FIELD_RULES. With another key, equal values have other hashes.',
     secret: true,
-    inFile: 'reference',
+    onlyByReference: true,
   },
   NIGHTLY_WITHIN_HOURS: {
     schema: count(1).default(6),
     default: '6',
     says: 'Hours after its due time by which the nightly run must have ended.',
-    inFile: 'plain',
   },
   ALARM_WEBHOOK_URL: {
     schema: address.optional(),
     says: 'Webhook that receives alarms (docs/how-to/alarms.md). HTTPS, with the same exceptions. Without it no alarms are sent.',
     secret: true,
-    inFile: 'reference',
+    onlyByReference: true,
   },
   ALARM_FORMAT: {
     schema: z.enum(['json', 'slack'], { error: 'must be json or slack' }).default('json'),
     default: 'json',
     says: 'Format of alarms: json, or slack for an incoming webhook of Slack.',
-    inFile: 'plain',
   },
   HANDOFF_WEBHOOK_URL: {
     schema: address.optional(),
     says: 'Webhook that is told when a load is complete, with a signed certificate (docs/how-to/hand-off.md). HTTPS, with the same exceptions.',
     secret: true,
-    inFile: 'reference',
+    onlyByReference: true,
   },
   HANDOFF_SECRET: {
     schema: z
@@ -290,12 +280,11 @@ const accountSettings = {
       .optional(),
     says: 'Key of the signatures of hand-offs: whsec_ and 24 to 64 random bytes in base64, as Standard Webhooks has it. Required for HANDOFF_WEBHOOK_URL.',
     secret: true,
-    inFile: 'reference',
+    onlyByReference: true,
   },
   HANDOFF_COMMAND: {
     schema: z.string().trim().optional(),
     says: 'Command line that a worker runs in a shell for each hand-off, with the certificate on stdin. Exit code 0 takes the hand-off; else it is repeated.',
-    inFile: 'plain',
   },
   HANDOFF_NOTIFY: {
     schema: z
@@ -303,25 +292,25 @@ const accountSettings = {
       .regex(/^[a-z_][a-z0-9_]{0,62}$/, { error: 'must be a name of small letters, digits and _' })
       .optional(),
     says: 'Channel of PostgreSQL that is notified of each hand-off with its id, for sessions that LISTEN.',
-    inFile: 'plain',
   },
   HANDOFF_RUNS: {
     schema: handOffRuns.default(['nightly', 'sync', 'backfill']),
     default: 'nightly sync backfill',
     says: 'Kinds of runs that hand off when they are complete: nightly, sync, backfill, fresh.',
-    inFile: 'plain',
   },
   HANDOFF_REJECTS_ALLOWED: {
     schema: count(0).default(0),
     default: '0',
     says: 'Highest number of open rejects of a stream with which it still is handed off.',
-    inFile: 'plain',
   },
   HANDOFF_DUE: {
     schema: handOffDue.optional(),
     says: 'When a hand-off is late, which is an alarm: a time of day such as 06:30, by which it has come, in SCHEDULE_TIME_ZONE; or the longest time between two, such as 26h.',
-    inFile: 'plain',
   },
+} as const satisfies Record<string, Setting>;
+
+/** Further settings of the whole process: its page, what it reads, and its log. */
+const pageSettings = {
   SHELFDESK_WEB_PORT: {
     schema: count(0)
       .refine(value => value <= 65_535, { error: 'must be 65535 or less' })
@@ -383,13 +372,17 @@ const accountSettings = {
 } as const satisfies Record<string, Setting>;
 
 /** Settings that do not belong to a source. */
-const ownSettings = { ...processSettings, ...accountSettings };
+const ownSettings = { ...processSettings, ...accountSettings, ...pageSettings };
+
+const ofProcess = (table: Readonly<Record<string, Setting>>) =>
+  Object.fromEntries(Object.entries(table).map(([name, setting]) => [name, { ...setting, ofProcess: true }]));
 
 /** All settings, including those of the sources. */
 export const settings: Readonly<Record<string, Setting>> = {
-  ...processSettings,
+  ...ofProcess(processSettings),
   ...Object.assign({}, ...sources.map(source => source.settings)),
   ...accountSettings,
+  ...ofProcess(pageSettings),
 };
 
 /** The value of each setting, checked. */

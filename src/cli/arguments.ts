@@ -24,8 +24,12 @@ export function parsePast(text: string): Date {
   throw new InvalidArgumentError('It is in the future, where nothing has changed yet.');
 }
 
-/** Parses a count from 1 to 999,999,999. Throws InvalidArgumentError. */
-export function parseCount(text: string): number {
-  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError('It must be a number, 1 or more.');
-}
+/** Parses a whole number. `what`: what it must be, for the InvalidArgumentError of any other text. */
+export const parseNumber =
+  (what: string, { least = 1, most = 999_999_999 } = {}) =>
+  (text: string): number => {
+    if (/^\d{1,15}$/.test(text) && Number(text) >= least && Number(text) <= most) return Number(text);
+    throw new InvalidArgumentError(`It must be ${what}.`);
+  };
+
+export const parseCount = parseNumber('a number, 1 or more');

@@ -4,7 +4,7 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Clock } from '../clock.ts';
 import type { Job } from '../engine/queue/job.ts';
-import type { OpenQueue, Queues } from '../engine/queue/queue.ts';
+import type { OpenQueue, Queues } from '../engine/queue/job-queue.ts';
 import { isAway, ShelfdeskError } from '../errors.ts';
 import { OpenStack } from '../open-stack.ts';
 import { readLake, type StoredLake } from './state.ts';

@@ -167,7 +167,7 @@ async function note(
   );
   const { rowCount } = await client.query(
     `insert into sync.secret_erased (account_id, contact_hash, erased_at)
-     select $1, sync.contact_hash(w.form), $3 from unnest($2::text[]) w (form) on conflict do nothing`,
+     select $1, sync.contact_hash($1, w.form), $3 from unnest($2::text[]) w (form) on conflict do nothing`,
     [account, forms, now],
   );
   return rowCount ?? 0;

@@ -76,7 +76,7 @@ export async function lookUp(client: Queryable, account: string, clues: Clues): 
         coalesce(array_agg(distinct c.value) filter (where not c.known), '{}') as further
       from (
         select v.value, exists (
-          select from sync.secret_erased e where e.account_id = $1 and e.contact_hash = sync.contact_hash(f.form)) as known
+          select from sync.secret_erased e where e.account_id = $1 and e.contact_hash = sync.contact_hash($1, f.form)) as known
         from unnest($4::text[]) v (value), unnest(sync.contact_forms(v.value)) f (form)) c`,
     values: [account, clean(clues.customers), clean(clues.tickets), clean(clues.contacts)],
   });

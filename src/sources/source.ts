@@ -25,7 +25,7 @@ import type { Ask, Cuts, Ms, Reader } from '../engine/reading/reading.ts';
 import type { Claim } from '../engine/runs/claims.ts';
 import type { UsageError } from '../errors.ts';
 import type { LakeTable } from '../lake/table.ts';
-import type { SourceCheck } from '../ops/doctor/checks/check.ts';
+import type { Area, SourceCheck } from '../ops/doctor/checks/check.ts';
 import type { Kind } from '../privacy/fields/field-rules.ts';
 import type { Personal } from '../privacy/redact.ts';
 import type { AnyRecord } from './record/record.ts';
@@ -76,7 +76,7 @@ export interface Source<Part extends object = object, Whole = Part> {
    * Checks of `doctor` for this source. Default: one that asks for a page of the first list, to see whether the source
    * answers and takes the credentials.
    */
-  readonly checks?: () => Promise<readonly SourceCheck<Part>[]>;
+  readonly checks?: () => Promise<Area<SourceCheck<Part>>>;
   /** The tables of the source in the lake. Default: none. */
   readonly lakeTables?: readonly LakeTable[];
   /** The audit: re-reads random records while no other run needs the credits. Undefined if the source has no audit. */
@@ -205,16 +205,14 @@ export interface Row {
 export interface RowFacts {
   /**
    * The column with the creation time of a record. at: records show the time, and the list can be read in its order; in a further
-   * source the column is `not null`. before: only a bound of it is known, and the list is walked whole; each walk writes to
-   * `checkedAt` as of when it has shown the row.
+   * source the column is `not null`. before: only a bound of it is known, and the list is walked whole. `checkedAt`: the column
+   * that tells as of when a walk, or the reading of its details, has shown the row.
    */
-  readonly created: { readonly at: string } | { readonly before: string; readonly checkedAt: string };
+  readonly created:
+    | { readonly at: string; readonly checkedAt?: string }
+    | { readonly before: string; readonly checkedAt: string };
   /** SQL: a time by which the record existed, as rows of other streams prove. */
   readonly provenBy?: string;
-  /** The columns that tell as of when, and by which run, another stream read the parts of the record. A tombstone clears them. */
-  readonly details?: { readonly asOf: string; readonly by: string };
-  /** Rows of other streams that die with the record. */
-  readonly parts?: readonly Part[];
 }
 
 /** A table of parts of records. */
@@ -243,6 +241,10 @@ interface Described {
   readonly pending?: Pending;
   /** Whether the nightly run reads this stream even if no record is waiting, to fetch names that are due. */
   readonly nightlyDetails?: boolean;
+  /** Short names of the streams that read details of each record. They have columns in its table (see row-facts.ts). */
+  readonly details?: readonly string[];
+  /** Rows of other streams that die with the record. */
+  readonly parts?: readonly Part[];
   /** For a list that the engine sweeps in the order of creation, or by a walk. */
   readonly rowFacts?: RowFacts;
   /**

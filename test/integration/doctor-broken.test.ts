@@ -622,7 +622,7 @@ describe('the schedule', () => {
 
 describe('the examination itself', () => {
   test('a check that throws is a failed one, one that does not end is given up, and no secret gets out', async () => {
-    const common = { area: 'settings', of: 'process', looks: '' } as const;
+    const common = { area: 'settings', looks: '' } as const;
     const throws = () => Promise.reject<never>(new TypeError(`x is no y: ${desk.HELPDESK_TOKEN}`));
     const report = await examined(desk, {
       checks: [

@@ -2,18 +2,17 @@
 import { describe, expect, test } from 'vitest';
 import { between, makeRng } from '../../packages/sandbox/src/random.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
-import { amount, long, proof } from '../support/long.ts';
+import { amount, long } from '../support/long.ts';
 import { differences } from '../support/mirror.ts';
 import { openSandbox } from '../support/open-sandbox.ts';
 import { freshDatabase } from '../support/postgres.ts';
-import { describeOnRedis } from '../support/redis.ts';
 import { inFlight } from '../support/workers.ts';
 
 const kills = amount(8, 3);
 /** SPEC I8: what was completed longer ago is not taken over as it is. */
 const carryMs = 60_000;
 
-async function killAndRerun(seed: number, queue: Record<string, string>): Promise<void> {
+async function killAndRerun(seed: number): Promise<void> {
   await using db = await freshDatabase();
   const rng = makeRng(seed);
   let victim: (() => void) | undefined;
@@ -31,7 +30,7 @@ async function killAndRerun(seed: number, queue: Record<string, string>): Promis
     },
   });
   for (let i = 0; i < kills; i++) {
-    const running = shelfdesk(['sync'], { ...settingsFor(db.url, sandbox), ...queue });
+    const running = shelfdesk(['sync'], settingsFor(db.url, sandbox));
     victim = () => running.process.kill('SIGKILL');
     const { signal } = await running.finished;
     expect(signal).toBe('SIGKILL');
@@ -39,7 +38,7 @@ async function killAndRerun(seed: number, queue: Record<string, string>): Promis
     due = sandbox.totals.requests + between(rng, 2, 36);
   }
   victim = undefined;
-  const last = await shelfdesk(['sync', '--json'], { ...settingsFor(db.url, sandbox), ...queue }).finished;
+  const last = await shelfdesk(['sync', '--json'], settingsFor(db.url, sandbox)).finished;
   expect(last.code, last.stderr).toBe(0);
   expect(JSON.parse(last.stdout)).toMatchObject({ state: 'completed' });
   expect(await differences(db.pool, sandbox.world)).toEqual([]);
@@ -69,10 +68,5 @@ async function killAndRerun(seed: number, queue: Record<string, string>): Promis
 }
 
 describe(`${kills} times kill -9 at random points of a first load: equal tables, only what was in flight fetched twice`, () => {
-  test('with the queue in PostgreSQL', long, () => killAndRerun(11, {}));
-});
-
-// In CI workers are killed on Redis (workers.test.ts).
-describeOnRedis('kill -9, on Redis', ({ url }) => {
-  test('with the queue in Redis', proof, () => killAndRerun(12, { REDIS_URL: url }));
+  test('by one command after the other', long, () => killAndRerun(11));
 });

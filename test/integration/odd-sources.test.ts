@@ -5,7 +5,6 @@
 
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
 import type { SandboxOptions, startSandbox } from '../../packages/sandbox/src/server.ts';
 import { runSweep } from '../../src/cli/work/sweep.ts';
@@ -14,10 +13,9 @@ import { openQueue } from '../../src/engine/queue/queue.ts';
 import { exitCodes } from '../../src/errors.ts';
 import { syncAlone } from '../support/alone.ts';
 import { long, proof } from '../support/long.ts';
-import { configFor, differences, jobs, syncOnce, verifyOnce } from '../support/mirror.ts';
+import { configFor, differences, jobs, verifyOnce } from '../support/mirror.ts';
 import { openSandbox } from '../support/open-sandbox.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
-import { describeOnRedis } from '../support/redis.ts';
 
 type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
 
@@ -194,28 +192,7 @@ test('a ticket dated in the future by a slip is corrected when it gets its right
   });
 });
 
-describeOnRedis('a Redis that is flushed', ({ url }) => {
-  test('in the middle of a sync: the jobs come back by themselves, and the run completes', async () => {
-    let flushed = false;
-    const before: SandboxOptions['before'] = (_request, n) => {
-      if (n !== 1) return;
-      const redis = new Redis(url);
-      redis.on('error', () => {});
-      void redis.flushall().then(() => {
-        flushed = true;
-        redis.disconnect();
-      });
-    };
-    await given({ tickets: 30, before }, async (sandbox, db) => {
-      const result = await syncOnce(configFor(db.url, sandbox, { redisUrl: url }));
-      expect(flushed).toBe(true);
-      expect(result.exitCode).toBe(0);
-      expect(await differences(db.pool, sandbox.world)).toEqual([]);
-    });
-  });
-
-  test('an unreachable Redis is said at once, with a remedy', async () => {
-    const at = { name: 'x', redisUrl: 'redis://127.0.0.1:1', databaseUrl: '' };
-    await expect(openQueue(at)).rejects.toMatchObject({ remedy: expect.stringContaining('REDIS_URL') });
-  });
+test('an unreachable Redis is said at once, with a remedy', async () => {
+  const at = { name: 'x', redisUrl: 'redis://127.0.0.1:1', databaseUrl: '' };
+  await expect(openQueue(at)).rejects.toMatchObject({ remedy: expect.stringContaining('REDIS_URL') });
 });

@@ -711,7 +711,7 @@ describe('the command', () => {
       2,
       expect.stringMatching(/would be open to everybody.*\n.*SHELFDESK_WEB_TOKEN/),
     ]);
-    expect((await command(addWeb, config, 'web', '--port', '70000')).code).toBe(2);
+    await expect(command(addWeb, config, 'web', '--port', '70000')).rejects.toThrow('It must be a port, 0 to 65535.');
   });
 
   test('serves it until SIGTERM, which ends also what is listened to', async () => {

@@ -476,6 +476,28 @@ function conformance(redisUrl: string | undefined): void {
     );
   });
 
+  onOneQueue?.(
+    'a command that works itself is stopped: another worker takes its work up within 15 s',
+    long,
+    async () => {
+      await using desk = await deskOf();
+      const sleeper = await desk.process(['sync']);
+      await eventually(() => expect(details(desk).length).toBeGreaterThan(10));
+      sleeper.kill('SIGSTOP');
+      const [run] = await desk.rows('select id from sync.stored_runs');
+      const heir = await desk.worker({ reconciles: true });
+      await eventually(
+        async () =>
+          expect((await desk.progress(run!.id as number)).streams.messages).toMatchObject({ worker: heir.id }),
+        takenUpMs,
+      );
+      sleeper.kill('SIGCONT');
+      await completed(desk, run!.id as number);
+      expect(await sleeper.finished).toMatchObject({ code: 0, signal: null });
+      await isEqual(desk);
+    },
+  );
+
   describe.concurrent('servers that go and come back', () => {
     test('a queue that is emptied in the middle: the run ends all the same', long, async () => {
       await using desk = await deskOf();

@@ -5,8 +5,8 @@
 import type pg from 'pg';
 import { addMirrors } from '../../src/engine/database/mirrors.ts';
 import { children, id, oneOf, record, reference, text, texts, time } from '../../src/sources/record/record.ts';
+import { fullRefresh } from '../../src/sources/service/declared.ts';
 import { defineService } from '../../src/sources/service/service.ts';
-import { fullRefresh } from '../../src/sources/service/streams.ts';
 import type { ListStream, Row, Stream } from '../../src/sources/source.ts';
 
 const address = record('addresses', 'Addresses.', { id: id(), street: text('Street.').personal('text') });

@@ -18,6 +18,8 @@ import { type Account, openAccount } from '../../src/app/account.ts';
 import type { Config } from '../../src/app/config.ts';
 import { makePool } from '../../src/engine/database/pool.ts';
 import type { Job } from '../../src/engine/queue/job.ts';
+import type { OpenQueue } from '../../src/engine/queue/job-queue.ts';
+import { openQueue } from '../../src/engine/queue/queue.ts';
 import { keepReconciling, reconcile } from '../../src/engine/queue/reconcile.ts';
 import { noJobs, work } from '../../src/engine/queue/worker.ts';
 import { type NewRun, type RunState, readProgress, type StreamProgress } from '../../src/engine/runs/runs.ts';
@@ -55,10 +57,13 @@ interface Stand {
 interface Worker extends AsyncDisposable {
   /** Its number in sync.workers. */
   readonly id: number;
-  readonly account: Account;
+  readonly account: DeskAccount;
   /** As SIGTERM does: hands over, and ends. */
   leave(): Promise<void>;
 }
+
+/** With the queue of the account. */
+type DeskAccount = Omit<Account, 'queue'> & { readonly queue: OpenQueue };
 
 export interface Desk extends AsyncDisposable {
   readonly url: string;
@@ -66,7 +71,7 @@ export interface Desk extends AsyncDisposable {
   readonly config: Config;
   readonly sandbox: Sandbox;
   /** A process that watches, and takes no jobs. */
-  readonly watcher: Account;
+  readonly watcher: DeskAccount;
   /** Every reply is late while this is true. */
   slow: boolean;
   /** Called for each request, before it is answered. */
@@ -118,18 +123,15 @@ export async function openDesk({ redisUrl, settings, ways = {}, ...options }: De
   });
   stack.defer(() => sandbox.close());
   const config = configFor(db.url, sandbox, { redisUrl, ...settings?.(sandbox) });
-  const join = async (
-    works: boolean,
-    signal: AbortSignal,
-    others?: Partial<Config>,
-  ): Promise<Account & AsyncDisposable> => {
+  const join = async (works: boolean, signal: AbortSignal, others?: Partial<Config>): Promise<DeskAccount> => {
     await using own = new AsyncDisposableStack();
     const pool = makePool(db.url);
     own.defer(() => pool.end());
     const warehouse = { url: db.url, pg: pool, ledger: pool, folder: undefined, [Symbol.asyncDispose]: async () => {} };
     const account = own.use(await openAccount({ ...config, ...others }, warehouse, { signal, works }));
+    const queue = own.use(await openQueue({ name: account.queue, redisUrl, databaseUrl: db.url }));
     const opened = own.move();
-    return { ...account, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+    return { ...account, queue, [Symbol.asyncDispose]: () => opened.disposeAsync() };
   };
   const watcher = stack.use(await join(false, new AbortController().signal));
   const rows = async (sql: string, ...values: unknown[]) =>

@@ -6,7 +6,7 @@ import { lookAtSettings, readFleet } from '../../src/app/config.ts';
 import { type Clock, systemClock } from '../../src/clock.ts';
 import type { State } from '../../src/ops/doctor/checks/check.ts';
 import { checks } from '../../src/ops/doctor/checks/index.ts';
-import type { Check } from '../../src/ops/doctor/doctor-context.ts';
+import type { PlacedCheck } from '../../src/ops/doctor/doctor-context.ts';
 import { examine, type Report, type Result } from '../../src/ops/doctor/run-checks.ts';
 
 export interface Examined extends Report {
@@ -22,7 +22,7 @@ export interface Examining {
   clock?: Clock;
   node?: string;
   host?: string;
-  checks?: readonly Check[];
+  checks?: readonly PlacedCheck[];
   signal?: AbortSignal;
 }
 
@@ -57,7 +57,7 @@ export async function examined(environment: Record<string, string>, options: Exa
 }
 
 /** Only these, with what they need before them. */
-export function only(...names: string[]): readonly Check[] {
+export function only(...names: string[]): readonly PlacedCheck[] {
   const wanted = new Set(names);
   for (const one of checks.toReversed()) if (wanted.has(one.name)) for (const need of one.needs ?? []) wanted.add(need);
   return checks.filter(({ name }) => wanted.has(name));

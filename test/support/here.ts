@@ -15,7 +15,16 @@ import { chooseAccount, demoInstead, oneAccount, readFleet } from '../../src/app
 import type { Act, AddCommand } from '../../src/cli/command.ts';
 import { withNewName } from '../../src/cli/old-names.ts';
 import { say } from '../../src/cli/output/terminal.ts';
-import { Away, exitCodes, Interrupted, isAway, machineRefusal, orReason, ShelfdeskError } from '../../src/errors.ts';
+import {
+  Away,
+  exitCodes,
+  Interrupted,
+  isAway,
+  machineRefusal,
+  orReason,
+  ShelfdeskError,
+  unlessMoved,
+} from '../../src/errors.ts';
 import { type Finished, textOf } from './cli.ts';
 import { jobs } from './mirror.ts';
 import { program as whole } from './program.ts';
@@ -172,7 +181,8 @@ async function run(given: readonly string[], signal: AbortSignal): Promise<numbe
 }
 
 /** As program.ts explains it. */
-function explained(thrown: unknown): number {
+function explained(cause: unknown): number {
+  const thrown = unlessMoved(cause);
   if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
   const outage = isAway(thrown) && !(thrown instanceof ShelfdeskError) ? new Away(thrown) : thrown;
   const error = machineRefusal(thrown) ?? outage;

@@ -28,7 +28,10 @@ const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${tex
 export function commandsPage(program: Command): string {
   const all = leaves(program).toSorted((a, b) => a.name.localeCompare(b.name));
   const parts = all.map(({ name, command }) => {
-    const options = command.options.map(({ flags, description }) => `- \`${flags}\`: ${description}`);
+    const own = command.options.filter(({ long }) => long !== '--json');
+    const options = own.map(({ flags, description }) => `- \`${flags}\`: ${description}`);
+    const usage =
+      own.length === command.options.length ? '[options]' : own.length > 0 ? '[options] [--json]' : '[--json]';
     const given = command.registeredArguments.map(
       one => `- \`${one.name()}\`${one.required ? '' : ' (optional)'}: ${one.description}`,
     );
@@ -36,7 +39,7 @@ export function commandsPage(program: Command): string {
     return [
       `## ${name}`,
       sentence(command.description()),
-      `\`\`\`text\nnpx shelfdesk ${name} ${command.usage()}\n\`\`\``,
+      `\`\`\`text\nnpx shelfdesk ${name} ${command.usage().replace('[options]', usage)}\n\`\`\``,
       ...([...given, ...options].length > 0 ? [[...given, ...options].join('\n')] : []),
       ...(name === 'sandbox'
         ? ['Faults and the admin port: [the sandbox](../../packages/sandbox/README.md).']
@@ -57,16 +60,16 @@ export function commandsPage(program: Command): string {
 }
 
 export function settingsPage(): string {
-  const parts = Object.entries(settings).map(([name, setting]) =>
-    [
-      `## ${name}`,
-      setting.says,
-      `Default: ${'default' in setting ? `\`${setting.default}\`` : 'none'}.${setting.secret ? ' Secret: it is never shown.' : ''}`,
-    ].join('\n\n'),
-  );
+  const parts = Object.entries(settings).map(([name, { says, secret, ...setting }]) => {
+    const facts = [
+      ...('default' in setting ? [`Default: \`${setting.default}\`.`] : []),
+      ...(secret ? ['Secret: it is never shown.'] : []),
+    ];
+    return [`## ${name}`, says, ...(facts.length > 0 ? [facts.join(' ')] : [])].join('\n\n');
+  });
   return `${[
     '# Settings',
-    'Settings come from the environment, and from a file `.env` in the working folder. The environment has precedence. They\ndescribe the account `default`; [several accounts](../how-to/many-accounts.md) stand in a file. An empty value counts as no value,\nexcept in the two times of the schedule. A wrong setting ends a command with exit code 2, and the message says which, where and\nwhat to do. This page is made of the program: `npm run docs` writes it.',
+    'Settings come from the environment, and from a file `.env` in the working folder. The environment has precedence. They\ndescribe the account `default`; [several accounts](../how-to/many-accounts.md) stand in a file. One without a default here is not set. An empty value\ncounts as no value, except in the times of the schedules. A wrong setting ends a command with exit code 2, and the message says which, where\nand what to do. This page is made of the program: `npm run docs` writes it.',
     ...parts,
   ].join('\n\n')}\n`;
 }

@@ -275,11 +275,8 @@ describe('which account a command works on', () => {
 });
 
 test('what lets people in is a reference in the file, and what is of the process is not in it', () => {
-  const of = (kind: string | undefined) =>
-    Object.entries(settings)
-      .filter(([, setting]) => ('inFile' in setting ? setting.inFile : undefined) === kind)
-      .map(([name]) => name);
-  expect(of('reference')).toEqual([
+  const of = (kind: 'onlyByReference' | 'ofProcess') => Object.keys(settings).filter(name => settings[name]![kind]);
+  expect(of('onlyByReference')).toEqual([
     'HELPDESK_TOKEN',
     'BOOKS_API_KEY',
     'BOOKS_ACCESS_TOKEN',
@@ -290,7 +287,7 @@ test('what lets people in is a reference in the file, and what is of the process
     'HANDOFF_WEBHOOK_URL',
     'HANDOFF_SECRET',
   ]);
-  expect(of(undefined).filter(name => !/^(SHELFDESK|ALARM|LAKE)_/.test(name))).toEqual([
+  expect(of('ofProcess').filter(name => !/^(SHELFDESK|ALARM|LAKE)_/.test(name))).toEqual([
     'DATABASE_URL',
     'REDIS_URL',
     'HTTPS_PROXY',

@@ -4,6 +4,7 @@ import type { Ask } from '../../src/engine/reading/reading.ts';
 import { applyRules } from '../../src/privacy/fields/field-rules.ts';
 import { kindOf } from '../../src/sources/record/kinds.ts';
 import { children, columnNameOf, id, record, text, time } from '../../src/sources/record/record.ts';
+import { created, feed, fullRefresh, incremental } from '../../src/sources/service/declared.ts';
 import {
   defineService,
   perDay,
@@ -12,7 +13,6 @@ import {
   perSecond,
   type Service,
 } from '../../src/sources/service/service.ts';
-import { created, feed, fullRefresh, incremental } from '../../src/sources/service/streams.ts';
 import type { ListStream, Row } from '../../src/sources/source.ts';
 
 const order = record('orders', 'Orders.', {

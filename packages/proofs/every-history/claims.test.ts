@@ -7,9 +7,13 @@ import { freshDatabase } from '../../../test/support/postgres.ts';
 import { plantedInClaims, plantedInPresence } from './claims/planted.ts';
 import { playPresence, presencePlays } from './claims/presence.ts';
 import { claimsWorlds, exploreClaims, loadProduct, raceClaims } from './claims.ts';
-import { quickRaces } from './examined.ts';
 import { withMistake } from './planted.ts';
 
+const quickRaces = [
+  'after nothing: worker 1 takes up tickets of run 1 as job a, while a person ends run 1',
+  'worker 1 claims the slot of nightly at minute -60, while worker 2 claims the slot of nightly at minute 0',
+  'worker 1 finishes tickets of run 1 under token 1, while worker 2 finishes books.shelves of run 1 under token 1',
+];
 const complaintsOf = async (url: string, options: Parameters<typeof exploreClaims>[1]) => {
   const complaints = [];
   for await (const { complaint } of exploreClaims(url, options)) if (complaint) complaints.push(complaint);

@@ -45,14 +45,7 @@ export async function loadProduct(load: <M>(path: string) => Promise<M>): Promis
 export interface ClaimsOptions {
   readonly only?: string;
   readonly mostStates?: number;
-  /**
-   * What has happened before. A kind means its first possible act, other text the act whose sentence begins so. A world that
-   * has no such act begins without it.
-   */
-  readonly after?: readonly string[];
   readonly product?: Product;
-  /** False: workers are told apart though they are alike. For the proof that this loses nothing. */
-  readonly symmetric?: boolean;
 }
 
 interface Node {
@@ -215,9 +208,8 @@ async function stateWrong(
 }
 
 /** Workers are alike: of two states that differ in their numbers only, one is enough. */
-function keyOf(world: ClaimsWorld, { state, used }: Pick<Node, 'state' | 'used'>, symmetric: boolean): string {
-  const orders = symmetric ? permutations(world.workers) : [world.workers];
-  const keys = orders.map(order => {
+function keyOf(world: ClaimsWorld, { state, used }: Pick<Node, 'state' | 'used'>): string {
+  const keys = permutations(world.workers).map(order => {
     const name = (worker: number | null) =>
       worker === null ? null : order.includes(worker) ? order.indexOf(worker) : worker;
     return JSON.stringify([
@@ -245,21 +237,21 @@ async function exploreClaimsWorld(
   world: ClaimsWorld,
   options: ClaimsOptions = {},
   onProgress?: (world: string, states: number, transitions: number) => void,
-): Promise<Explored & { readonly keys: ReadonlySet<string> }> {
-  const { mostStates = Number.POSITIVE_INFINITY, product: examined = product, symmetric = true } = options;
-  const { wrong: wrongBefore, ...begin } = await beginAfter(db, world, examined, options.after ?? []);
+): Promise<Explored> {
+  const { mostStates = Number.POSITIVE_INFINITY, product: examined = product } = options;
+  const { wrong: wrongBefore, ...begin } = await beginWorld(db, world, examined);
   const keys = new Set<string>();
   const says: { parent: number; says: string }[] = [{ parent: -1, says: '' }];
   let transitions = 0;
   let depth = 0;
   let level: Node[] = [{ ...begin, used: {}, number: 0 }];
-  keys.add(keyOf(world, level[0]!, symmetric));
+  keys.add(keyOf(world, level[0]!));
   const story = (number: number): string[] => (number <= 0 ? [] : [...story(says[number]!.parent), says[number]!.says]);
   const end = (complete: boolean, complaint?: Explored['complaint']) => ({
-    ...{ states: keys.size, transitions, complete, depth, keys },
+    ...{ states: keys.size, transitions, complete, depth },
     ...(complaint && { complaint }),
   });
-  if (wrongBefore) return end(false, { what: wrongBefore, story: options.after ?? [] });
+  if (wrongBefore) return end(false, { what: wrongBefore, story: [] });
   for (; level.length > 0; depth++) {
     const next: Node[] = [];
     for (const node of level) {
@@ -272,7 +264,7 @@ async function exploreClaimsWorld(
         current = changed ? tables : node.tables;
         if (wrong) return end(false, { what: wrong, story: [...story(node.number), act.says] });
         const used = { ...node.used, [act.kind]: (node.used[act.kind] ?? 0) + 1 };
-        const key = keyOf(world, { state, used }, symmetric);
+        const key = keyOf(world, { state, used });
         if (keys.has(key)) continue;
         keys.add(key);
         says.push({ parent: node.number, says: act.says });
@@ -297,13 +289,15 @@ export async function* exploreClaims(
   await using db = await openClaims(url);
   for (const world of claimsWorlds) {
     if (!world.name.includes(options.only ?? '')) continue;
-    const { keys: _, ...explored } = await exploreClaimsWorld(db, world, options, onProgress);
-    yield { world: world.name, ...explored };
+    yield { world: world.name, ...(await exploreClaimsWorld(db, world, options, onProgress)) };
   }
 }
 
-/** What has happened before two acts race: kinds of acts, the first possible one of each. */
-export const befores: readonly (readonly ActKind[])[] = [[], ['take'], ['take', 'die'], ['take', 'die', 'take']];
+/**
+ * What has happened before two acts race. A kind means its first possible act, other text the act whose sentence begins so. A
+ * world that has no such act begins without it.
+ */
+const befores: readonly (readonly ActKind[])[] = [[], ['take'], ['take', 'die'], ['take', 'die', 'take']];
 
 async function beginAfter(
   db: ClaimsDatabase,
@@ -331,11 +325,10 @@ async function beginAfter(
  */
 export async function* raceClaims(
   url: string,
-  options: Pick<ClaimsOptions, 'product' | 'only'> & { readonly kinds?: readonly ActKind[] } = {},
-  onProgress?: (what: string) => void,
+  options: Pick<ClaimsOptions, 'product' | 'only'> = {},
 ): AsyncGenerator<Raced & { readonly pair: string }> {
   await using db = await openClaims(url);
-  const { product: examined = product, kinds } = options;
+  const { product: examined = product } = options;
   const slots = claimsWorlds.find(({ most }) => most.slot !== undefined)!;
   for (const { world, after } of [
     ...befores.map(after => ({ world: { ...claimsWorlds[0]!, most: raced }, after })),
@@ -344,16 +337,12 @@ export async function* raceClaims(
   ]) {
     const { state, tables } = await beginAfter(db, world, examined, after);
     const acts = actsOf(world, state, {}).filter(
-      ({ kind, taker }) =>
-        (kinds ?? Object.keys(world.most)).includes(kind) &&
-        kind !== 'die' &&
-        !(taker?.job.startsWith('b') && taker.worker === 1),
+      ({ kind, taker }) => kind in world.most && kind !== 'die' && !(taker?.job.startsWith('b') && taker.worker === 1),
     );
     for (const [n, one] of acts.entries()) {
       for (const other of acts.slice(n)) {
         const pair = `after ${after.join(', ') || 'nothing'}: ${one.says}, while ${other.says}`;
         if (!pair.includes(options.only ?? '') || workerOf(one) === workerOf(other)) continue;
-        onProgress?.(pair);
         yield { pair, ...(await race(db, examined, state, tables, [one, other])) };
       }
     }

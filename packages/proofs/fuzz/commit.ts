@@ -99,7 +99,7 @@ export class Fuzz implements AsyncDisposable {
     if (erased) {
       await s.rows(`insert into sync.erased values ('default', 'gone', $1, false)`, new Date(second(0)));
       await s.rows(
-        `insert into sync.secret_erased select 'default', sync.contact_hash('gone@example.org'), $1`,
+        `insert into sync.secret_erased select 'default', sync.contact_hash('default', 'gone@example.org'), $1`,
         new Date(second(0)),
       );
     }

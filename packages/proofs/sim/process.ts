@@ -20,7 +20,7 @@ import { type Dialect, fixedToken } from '../../../src/engine/http/dialect.ts';
 import { type Fetch, timeoutMs } from '../../../src/engine/http/fetch.ts';
 import { makeSend, type Send } from '../../../src/engine/http/send.ts';
 import type { Job } from '../../../src/engine/queue/job.ts';
-import type { JobQueue } from '../../../src/engine/queue/queue.ts';
+import type { JobQueue } from '../../../src/engine/queue/job-queue.ts';
 import { keepReconciling, openWaiting, type Reconciling, reconcile } from '../../../src/engine/queue/reconcile.ts';
 import { type Working, work } from '../../../src/engine/queue/worker.ts';
 import { Interrupted } from '../../../src/errors.ts';

@@ -2,8 +2,7 @@
  * A queue as the product needs it, within the simulation: it delivers jobs at least once. A job of a process that died is
  * delivered again after a while, one of a process that is stopped too, and any may be for no reason at all.
  */
-import { DelayedError, WaitingError } from 'bullmq';
-import type { Delivery, JobQueue, Taking } from '../../../src/engine/queue/queue.ts';
+import { type Delivery, type JobQueue, Moved, type Taking } from '../../../src/engine/queue/job-queue.ts';
 import { pick, type Rng } from '../../sandbox/src/random.ts';
 import { type Actor, actor, type Scheduler } from './scheduler.ts';
 
@@ -116,7 +115,7 @@ export class Queue {
         if (!isMine()) throw new Error(`Missing lock for job ${entry.id}`);
         act();
       });
-    const job = {
+    const job: Delivery = {
       id: entry.id,
       name: entry.name,
       data: entry.data,
@@ -129,7 +128,7 @@ export class Queue {
           entry.state = 'delayed';
           this.#later(entry, Math.min(Math.max(1000, untilMs - this.#scheduler.nowMs), 1000));
         })(),
-    } as unknown as Delivery;
+    };
     const ended = (how: 'done' | 'failed' | 'moved') => {
       to.atWork--;
       if (!isMine() || how === 'moved') return;
@@ -139,7 +138,7 @@ export class Queue {
     };
     to.process(job, token).then(
       () => ended('done'),
-      error => ended(error instanceof DelayedError || error instanceof WaitingError ? 'moved' : 'failed'),
+      error => ended(error instanceof Moved ? 'moved' : 'failed'),
     );
     this.#watch(entry, to, token);
   }

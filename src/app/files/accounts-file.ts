@@ -143,14 +143,14 @@ function settingsIn(reading: Reading, node: unknown, what: string, line: number)
   const { at } = reading;
   const found: Found = new Map();
   for (const [name, value, line_] of reading.entriesOf(node, what, line)) {
-    const setting = settings[name as keyof typeof settings] as { inFile?: 'plain' | 'reference' } | undefined;
+    const setting = settings[name];
     if (setting === undefined) throw new UsageError(`${name} (${at(line_)}) is not a setting`, known);
-    if (setting.inFile === undefined)
+    if (setting.ofProcess)
       throw new UsageError(
         `${name} (${at(line_)}) belongs to the whole process and cannot be set per account`,
         `Set ${name} in the environment.`,
       );
-    found.set(name, { ...settingValue(reading, name, setting.inFile, value, line_), line: line_ });
+    found.set(name, { ...settingValue(reading, name, setting.onlyByReference === true, value, line_), line: line_ });
   }
   return found;
 }
@@ -159,13 +159,13 @@ function settingsIn(reading: Reading, node: unknown, what: string, line: number)
 function settingValue(
   reading: Reading,
   name: string,
-  kind: 'plain' | 'reference',
+  onlyByReference: boolean,
   node: unknown,
   line: number,
 ): { value: string; isNamed: boolean } {
   const { at } = reading;
   const text = reading.textOf(node);
-  if (text === '' || (text !== undefined && kind === 'plain')) return { value: text, isNamed: false };
+  if (text === '' || (text !== undefined && !onlyByReference)) return { value: text, isNamed: false };
   if (text !== undefined)
     throw new UsageError(
       `${name} (${at(line)}) is a secret and must not be in the file`,
@@ -177,7 +177,7 @@ function settingValue(
   if (more.length > 0 || where === '' || (how !== 'env' && how !== 'file'))
     throw new UsageError(
       `${name} (${at(at_)}) is neither a value nor a reference`,
-      `Write ${kind === 'plain' ? `${name}: value, or ` : ''}${name}: { env: NAME } or ${name}: { file: path }.`,
+      `Write ${onlyByReference ? '' : `${name}: value, or `}${name}: { env: NAME } or ${name}: { file: path }.`,
     );
   if (how === 'env') {
     const value = reading.variable(where);

@@ -1,11 +1,12 @@
 /** `rejects list | show | replay`: lists rejected records and stores them from their saved payloads. */
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import { systemClock } from '../../clock.ts';
 import { listRejectGroups, listRejects, readReject } from '../../engine/commit/rejects.ts';
 import { replay } from '../../engine/load/replay.ts';
 import { command } from '../../engine/runs/pauses.ts';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
 import { streams } from '../../sources/index.ts';
+import { parseNumber } from '../arguments.ts';
 import { openChosen } from '../choose-account.ts';
 import { type Act, type Deps, jsonOption } from '../command.ts';
 import { cellText, print, printJson, printList, say } from '../output/terminal.ts';
@@ -101,10 +102,7 @@ async function replayAll(deps: Deps, ids: readonly number[], asked: Asked): Prom
   return left > 0 ? exitCodes.partial : exitCodes.ok;
 }
 
-function number(text: string): number {
-  if (/^\d{1,15}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError('It must be the number of a reject.');
-}
+const number = parseNumber('the number of a reject');
 
 const numbers = (text: string, before: number[] | undefined) => [...(before ?? []), number(text)];
 

@@ -9,10 +9,10 @@ import { streams as declared, sources } from '../../sources/index.ts';
 import { type Problem, readAllProblems } from '../../status/problems.ts';
 import { type AuditConfidence, readStatus, type StreamStatus } from '../../status/streams.ts';
 import { liveWorkers, workerLine } from '../../status/workers.ts';
-import { amount, count, upperFirst } from '../../words.ts';
+import { amount, count, duration, upperFirst } from '../../words.ts';
 import { chosenAccounts, demoHasEnded, hasEnded, servedBy } from '../choose-account.ts';
 import { type Act, type Deps, jsonOption, note } from '../command.ts';
-import { cellText, duration, print, printJson, say, style, table } from '../output/terminal.ts';
+import { cellText, print, printJson, say, style, tableOf } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 import { checkHealth } from './health.ts';
 
@@ -97,22 +97,24 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
 const deferredMs = ({ deferred_until }: Pick<StreamStatus, 'deferred_until'>) =>
   Math.max(0, (deferred_until?.getTime() ?? 0) - systemClock.now());
 
-const span = (seconds: number | null) => (seconds === null ? '' : duration(seconds * 1000));
+const span = (seconds: number | null) => (seconds === null ? '' : duration(seconds));
 
 /** Fits into 80 columns: times are relative, and the account is left out if there is only one. */
-function narrow(streams: readonly StreamStatus[], isOne: boolean): string {
-  const columns = ['stream', 'state', 'behind / target', 'backlog', 'time left', 'problems'];
-  const rows = streams.map(s => [
-    ...(isOne ? [] : [s.account]),
-    s.stream,
-    s.state.replaceAll('_', ' '),
-    [span(s.behind_seconds) || '–', ...(s.target_seconds === null ? [] : [span(s.target_seconds)])].join(' / '),
-    s.waiting,
-    span(s.time_left_seconds),
-    problemsOf(s),
-  ]);
-  return table(isOne ? columns : ['account', ...columns], rows, widestProblem);
-}
+const narrow = (streams: readonly StreamStatus[], isOne: boolean): string =>
+  tableOf<StreamStatus>(
+    streams,
+    {
+      ...(!isOne && { account: s => s.account }),
+      stream: s => s.stream,
+      state: s => s.state.replaceAll('_', ' '),
+      'behind / target': s =>
+        [span(s.behind_seconds) || '–', ...(s.target_seconds === null ? [] : [span(s.target_seconds)])].join(' / '),
+      backlog: s => s.waiting,
+      'time left': s => span(s.time_left_seconds),
+      problems: problemsOf,
+    },
+    widestProblem,
+  );
 
 const widestProblem = 30;
 
@@ -120,7 +122,7 @@ const widestProblem = 30;
 function problemsOf(s: StreamStatus): string {
   const isOdd = s.last_state !== null && !['completed', 'running', 'waiting', 'paused'].includes(s.last_state);
   return [
-    ...(deferredMs(s) > 0 ? [`deferred for ${duration(deferredMs(s))}`] : []),
+    ...(deferredMs(s) > 0 ? [`deferred for ${duration(deferredMs(s) / 1000)}`] : []),
     ...(isOdd ? [s.last_state] : []),
     ...(s.gaps.length > 0 ? [count(s.gaps.length, 'gap')] : []),
     ...(s.open_rejects > 0 ? [count(s.open_rejects, 'reject')] : []),
@@ -128,45 +130,26 @@ function problemsOf(s: StreamStatus): string {
   ].join(', ');
 }
 
-function wide(streams: readonly StreamStatus[]): string {
-  const columns = [
-    'account',
-    'stream',
-    'complete from',
-    'complete through',
-    'lag',
-    'state',
-    'behind',
-    'target',
-    'p95',
-    'gaps',
-    'waiting',
-    'time left',
-    'rejects',
-    'deletes checked',
-    'unchecked since',
-    'last run',
-  ];
-  const rows = streams.map(s => [
-    s.account,
-    s.stream,
-    s.complete_from ?? '',
-    s.complete_through ?? 'never',
-    span(s.lag_seconds),
-    s.state.replaceAll('_', ' '),
-    span(s.behind_seconds),
-    span(s.target_seconds),
-    span(s.latency_p95_seconds),
-    s.gaps.length,
-    s.waiting,
-    span(s.time_left_seconds),
-    s.open_rejects,
-    s.deletes_checked_at ?? (isSwept(s) ? 'never' : ''),
-    s.unchecked_since ?? '',
-    deferredMs(s) > 0 ? `deferred until ${s.deferred_until!.toISOString().slice(0, 16)}Z` : (s.last_state ?? 'never'),
-  ]);
-  return table(columns, rows);
-}
+const wide = (streams: readonly StreamStatus[]): string =>
+  tableOf(streams, {
+    account: s => s.account,
+    stream: s => s.stream,
+    'complete from': s => s.complete_from,
+    'complete through': s => s.complete_through ?? 'never',
+    lag: s => span(s.lag_seconds),
+    state: s => s.state.replaceAll('_', ' '),
+    behind: s => span(s.behind_seconds),
+    target: s => span(s.target_seconds),
+    p95: s => span(s.latency_p95_seconds),
+    gaps: s => s.gaps.length,
+    waiting: s => s.waiting,
+    'time left': s => span(s.time_left_seconds),
+    rejects: s => s.open_rejects,
+    'deletes checked': s => s.deletes_checked_at ?? (isSwept(s) ? 'never' : null),
+    'unchecked since': s => s.unchecked_since,
+    'last run': s =>
+      deferredMs(s) > 0 ? `deferred until ${s.deferred_until!.toISOString().slice(0, 16)}Z` : (s.last_state ?? 'never'),
+  });
 
 const colours = { critical: 'red', warning: 'yellow', info: 'dim' } as const;
 
@@ -186,7 +169,7 @@ function show(
     );
   for (const { account, severity, says, remedy, since } of problems) {
     const which = isOne ? '' : `${account}: `;
-    const when = since === null ? '' : ` (for ${duration(Math.max(0, systemClock.now() - since.getTime()))})`;
+    const when = since === null ? '' : ` (for ${duration((systemClock.now() - since.getTime()) / 1000)})`;
     say(`${style(colours[severity], severity, process.stderr)}: ${which}${says}${when}`);
     say(`  ${remedy}`);
   }

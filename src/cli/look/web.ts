@@ -7,13 +7,15 @@ import { migrateWarehouse } from '../../app/migrate.ts';
 import { openLog } from '../../app/open-context.ts';
 import { systemClock } from '../../clock.ts';
 import { makeLookingPool } from '../../engine/database/pool.ts';
-import { type OpenQueue, openQueues } from '../../engine/queue/queue.ts';
+import type { OpenQueue } from '../../engine/queue/job-queue.ts';
+import { openQueues } from '../../engine/queue/queue.ts';
 import { UsageError } from '../../errors.ts';
 import { OpenStack } from '../../open-stack.ts';
 import type { ServedAgents } from '../../ops/page/agents.ts';
 import { demandSafe, type Serving, servePage } from '../../ops/page/server.ts';
 import type { Served } from '../../status/accounts.ts';
 import { readAccounts } from '../../status/accounts.ts';
+import { parseNumber } from '../arguments.ts';
 import { servedOf } from '../choose-account.ts';
 import { type Act, aborted, type Deps, note } from '../command.ts';
 import { say } from '../output/terminal.ts';
@@ -30,13 +32,17 @@ export function addWeb(program: Command, deps: Deps, act: Act): void {
       'after',
       note('Only this machine can open the page, unless SHELFDESK_WEB_HOST says otherwise. Creates the tables first.'),
     )
-    .option('--port <port>', `port to listen on; 0: any free port (default: SHELFDESK_WEB_PORT, or ${defaultPort})`)
+    .option(
+      '--port <port>',
+      `port to listen on; 0: any free port (default: SHELFDESK_WEB_PORT, or ${defaultPort})`,
+      parseNumber('a port, 0 to 65535', { least: 0, most: 65_535 }),
+    )
     .option('--host <host>', 'address to listen on (default: SHELFDESK_WEB_HOST, or 127.0.0.1)')
     .action(
-      act(async (options: { port?: string; host?: string }) => {
+      act(async (options: { port?: number; host?: string }) => {
         const { fleet } = deps.asked();
         const web = { ...fleet.web, ...(options.host !== undefined && { host: options.host }) };
-        const port = options.port === undefined ? (web.port ?? defaultPort) : portOf(options.port);
+        const port = options.port ?? web.port ?? defaultPort;
         demandSafe(web);
         await using warehouse = await warehouseOf(fleet, deps.signal);
         await migrateWarehouse(warehouse.url);
@@ -52,11 +58,6 @@ export function addWeb(program: Command, deps: Deps, act: Act): void {
         await aborted(deps.signal);
       }),
     );
-}
-
-function portOf(given: string): number {
-  if (/^\d{1,5}$/.test(given) && Number(given) <= 65_535) return Number(given);
-  throw new UsageError(`--port ${given} is not a port`, 'Give a number from 0 to 65535.');
 }
 
 /** Interval at which the accounts file is re-read. */

@@ -9,10 +9,10 @@ import { exitCodes, ShelfdeskError } from '../../errors.ts';
 import { type By, type Life, lifeOf, rejectsOf } from '../../sources/helpdesk/ticket-life.ts';
 import { readStatus, type StreamStatus } from '../../status/streams.ts';
 import { liveWorkers } from '../../status/workers.ts';
-import { amount, count } from '../../words.ts';
+import { amount, count, duration } from '../../words.ts';
 import { demoHasEnded, hasEnded, openChosen, servedBy } from '../choose-account.ts';
 import { type Act, type Deps, jsonOption } from '../command.ts';
-import { type Cell, cellText, duration, print, printJson, say, table } from '../output/terminal.ts';
+import { type Cell, cellText, print, printJson, say, table } from '../output/terminal.ts';
 import { scheduleOf } from '../work/schedule.ts';
 
 /** Credits of one request for a ticket with its messages. */
@@ -147,10 +147,10 @@ function* reasons(life: Omit<Why, 'why'>, { config, worker, tickets, messages }:
   }
   if (queue) {
     const { credits, reserve, periodMs } = config.limits;
-    const inMs = (queue.place * creditsOfReading * periodMs) / (credits - reserve);
+    const waitSeconds = (queue.place * creditsOfReading * periodMs) / (credits - reserve) / 1000;
     const last = readings.at(-1);
     const known = last ? `its messages are as of ${cellText(last.as_of)}` : 'its messages were never read';
-    yield `It changed at ${cellText(ticket.updated_at)}, and ${known}: it waits for them, as number ${amount(queue.place)} of ${amount(queue.of)}, newest change first: ${duration(inMs)} at the credits that the limits allow.`;
+    yield `It changed at ${cellText(ticket.updated_at)}, and ${known}: it waits for them, as number ${amount(queue.place)} of ${amount(queue.of)}, newest change first: ${duration(waitSeconds)} at the credits that the limits allow.`;
   }
   if (complete_through.tickets)
     yield `Changes up to ${cellText(complete_through.tickets)} are here; ${next.fresh ? `the next sync is at ${cellText(next.fresh)}` : 'no later sync is scheduled'}.`;

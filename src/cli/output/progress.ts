@@ -9,9 +9,9 @@ import { type ForecastTotals, forecastOf } from '../../engine/forecast/forecast-
 import type { Wait } from '../../engine/http/send.ts';
 import { isMostlyRejected, readProgress, type StreamProgress } from '../../engine/runs/runs.ts';
 import { streams as declared, streamNames } from '../../sources/index.ts';
-import { amount, count } from '../../words.ts';
+import { amount, count, duration } from '../../words.ts';
 import { cursor, frameOf, type Line, percentOf, redraw, type Tone } from './frame.ts';
-import { duration, keepBelow, say, style } from './terminal.ts';
+import { keepBelow, say, style } from './terminal.ts';
 
 /** Interval of progress lines without a terminal. */
 const quietMs = 10_000;
@@ -196,7 +196,7 @@ export function lineOf(stream: StreamProgress, stand: Stand | undefined, forecas
     waits_for !== null
       ? `waits for run ${waits_for}`
       : expected
-        ? `waits: about ${count(forecast.credits, 'credit')}, ${duration(forecast.seconds * 1000)}`
+        ? `waits: about ${count(forecast.credits, 'credit')}, ${duration(forecast.seconds)}`
         : 'waits';
   return { mark: '·', name, hasBar: false, text, tone: 'quiet' };
 }
@@ -263,7 +263,7 @@ export function standing(
   const words = [
     read,
     ...(isWaiting ? [waitText(wait)] : []),
-    ...(workMs === undefined ? [] : [`${duration(Math.max(workMs, leastMs))} left`]),
+    ...(workMs === undefined ? [] : [`${duration(Math.max(workMs, leastMs) / 1000)} left`]),
     count(stream.credits, 'credit'),
     ...(elapsedMs > settledMs && used > 0 ? [`${count(Math.round((used / elapsedMs) * 60_000), 'credit')}/min`] : []),
   ];
@@ -274,7 +274,7 @@ export function standing(
 const shortestWaitMs = 3000;
 
 /** `waiting for credits, resumes in 31 s`, `retrying (connection refused), try 4, next in 12 s` */
-export const waitText = ({ why, ends, ms }: Wait): string => `${why}, ${ends} ${duration(ms)}`;
+export const waitText = ({ why, ends, ms }: Wait): string => `${why}, ${ends} ${duration(ms / 1000)}`;
 
 /** The rate is measured after this time. A stream without used credits by then has no rate and no remaining time. */
 const settledMs = 2000;

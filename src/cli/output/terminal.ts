@@ -3,7 +3,7 @@
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
 import { stripVTControlCharacters, styleText } from 'node:util';
-import { exitCodes, Interrupted, machineRefusal } from '../../errors.ts';
+import { exitCodes, Interrupted, machineRefusal, UsageError } from '../../errors.ts';
 import { count } from '../../words.ts';
 import { cursor } from './frame.ts';
 
@@ -120,6 +120,22 @@ export async function askToType(
   }
 }
 
+/** Asks for the name of what is meant, before an act such as `a removal`. Throws UsageError unless it is typed. */
+export async function askToConfirm(
+  name: string,
+  { says, act, remedy = 'Add --yes to skip the confirmation.' }: { says: string; act: string; remedy?: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const typed = await askToType(`${says} Type ${name} to confirm: `, signal);
+  if (typed === name) return;
+  throw new UsageError(
+    typed === undefined
+      ? `${act} needs a confirmation, but there is no terminal`
+      : 'nothing was done: what was typed differs',
+    remedy,
+  );
+}
+
 /** Colours text if the stream is a terminal; Node honours NO_COLOR. */
 export function style(format: Parameters<typeof styleText>[0], text: string, stream: NodeJS.WriteStream): string {
   return styleText(format, text, { stream });
@@ -175,6 +191,17 @@ export function table(
     ...leftOut(rows.length - texts.length, columns.slice(widths.length), room.columns),
   ].join('\n');
 }
+
+/** The columns of a table: what each row has below each heading. */
+export type Columns<T> = Readonly<Record<string, (one: T) => Cell>>;
+
+/** A table with a row for each. */
+export const tableOf = <T>(all: readonly T[], columns: Columns<T>, widest?: number): string =>
+  table(
+    Object.keys(columns),
+    all.map(one => Object.values(columns).map(of => of(one))),
+    widest,
+  );
 
 /** Widths within `room`: the widest texts are cut, but no number and no time; and where that is too little, the last columns are left out. */
 function fitted(whole: readonly number[], isWhole: readonly boolean[], room: number): number[] {
@@ -264,15 +291,6 @@ function width(text: string): number {
 function pad(text: string, columns: number, right: boolean): string {
   const space = ' '.repeat(columns - width(text));
   return right ? space + text : text + space;
-}
-
-/** Formats a duration with about two digits: `3 s`, `4 min`, `33 h`. */
-export function duration(ms: number): string {
-  const seconds = Math.max(0, ms / 1000);
-  if (seconds < 90) return `${Math.round(seconds)} s`;
-  if (seconds < 90 * 60) return `${Math.round(seconds / 60)} min`;
-  if (seconds < 48 * 3600) return `${Math.round(seconds / 3600)} h`;
-  return `${Math.round(seconds / 86_400)} d`;
 }
 
 /** Shows the cursor, which progress has hidden, because a second signal ends the process immediately. */

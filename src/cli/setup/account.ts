@@ -3,12 +3,14 @@ import type { Command } from 'commander';
 import { isDemo } from '../../app/config.ts';
 import { removeQueue } from '../../app/forget-jobs.ts';
 import { systemClock } from '../../clock.ts';
+import { settleFences } from '../../engine/database/move/fence.ts';
 import { addressesOf } from '../../engine/runs/accounts/accounts.ts';
 import {
   beginRemoval,
   clearAccount,
   endRemoval,
   type Held,
+  movedTo,
   rowsOf,
 } from '../../engine/runs/accounts/remove-account.ts';
 import { UsageError } from '../../errors.ts';
@@ -21,15 +23,17 @@ import { count } from '../../words.ts';
 import { servedOf } from '../choose-account.ts';
 import { type Act, type Deps, jsonOption, note } from '../command.ts';
 import { operator } from '../operator.ts';
-import { askToType, print, printJson, say, table } from '../output/terminal.ts';
+import { askToConfirm, print, printJson, say, table } from '../output/terminal.ts';
 import { tablesOf } from '../warehouse.ts';
 import { exportNow } from '../work/lake.ts';
 import { moveAccount } from './move-account.ts';
+import { giveUp, isDatabase, moveWarehouse } from './move-warehouse.ts';
 
 interface Asked {
   readonly json?: boolean;
   readonly yes?: boolean;
   readonly to?: string;
+  readonly giveUp?: true;
 }
 
 export function addAccount(program: Command, deps: Deps, act: Act): void {
@@ -56,17 +60,31 @@ export function addAccount(program: Command, deps: Deps, act: Act): void {
     .action(act((name: string, asked: Asked) => remove(deps, name, asked)));
   account
     .command('move')
-    .description('bind an account to the new address of its source')
+    .description('bind an account to the new address of its source, or move it to another warehouse')
     .addHelpText(
       'after',
       note(
-        'Compares stored records with those of the new address first, which costs a few credits, and refuses if they differ. --yes skips the question, and moves where nothing can be compared.',
-      ),
+        'To another address: compares stored records with those there first, which costs a few credits, and refuses if they differ. --yes skips the question, and moves where nothing can be compared.',
+      ) +
+        note(
+          'To another warehouse, --to postgres://user:password@host/database: copies all rows, and compares them. The account is read-only here from the beginning on, so no process may serve it. A move that is interrupted continues with the same command.',
+        ),
     )
     .argument('<name>', 'name of the account')
-    .requiredOption('--to <address>', 'new address of the source, as in the settings')
+    .option('--to <address>', 'new address of the source, as in the settings, or URL of the other warehouse')
+    .option('--give-up', 'end a move to another warehouse before its end: the account stays here')
     .option('--yes', 'skip the confirmation, and move also if the comparison fails')
-    .action(act((name: string, { to, yes = false }: Asked) => moveAccount(deps, { account: name, to: to!, yes })));
+    .option(...jsonOption)
+    .action(act((name: string, asked: Asked) => move(deps, name, asked)));
+}
+
+async function move(deps: Deps, account: string, { to, giveUp: isOver, yes = false, json = false }: Asked) {
+  if ((to === undefined) === (isOver === undefined))
+    throw new UsageError('a move needs either --to or --give-up', 'See `npx shelfdesk account move --help`.');
+  if (to === undefined) return giveUp(deps, account);
+  if (isDatabase(to)) return moveWarehouse(deps, { account, to, yes, json });
+  if (json) throw new UsageError('--json is for a move to another warehouse', 'Leave it out.');
+  return moveAccount(deps, { account, to, yes });
 }
 
 async function list(deps: Deps, { json = false }: Asked): Promise<void> {
@@ -82,6 +100,7 @@ async function list(deps: Deps, { json = false }: Asked): Promise<void> {
       sources: Object.fromEntries([...(await addressesOf(pg, name))].map(([source, { href }]) => [source, href])),
       workers: workers.filter(({ account }) => account === name).length,
       has_settings: set.includes(name),
+      moved_to: (await movedTo(pg, name)) ?? null,
     })),
   );
   if (json) printJson(accounts);
@@ -89,13 +108,14 @@ async function list(deps: Deps, { json = false }: Asked): Promise<void> {
   else
     print(
       table(
-        ['account', 'source', 'address', 'workers', 'settings here'],
+        ['account', 'source', 'address', 'workers', 'settings here', 'moved to'],
         accounts.flatMap(one => {
           const sources = Object.entries(one.sources);
           return (sources.length > 0 ? sources : [['none read yet', '']]).map(([source, address]) => [
             ...[one.account, source, address],
             one.workers,
             one.has_settings ? 'yes' : 'no',
+            one.moved_to ?? '',
           ]);
         }),
         Number.POSITIVE_INFINITY,
@@ -110,6 +130,14 @@ async function remove(deps: Deps, account: string, { yes = false }: Asked): Prom
   await using warehouse = await tablesOf(fleet, deps.signal);
   const { pg } = warehouse;
   const held = await rowsOf(pg, account);
+  const moved = await movedTo(pg, account);
+  if (held.length === 0 && moved !== undefined) {
+    await endRemoval(pg, account, false);
+    await settleFences(warehouse.url);
+    return say(
+      `Account '${account}' moved to ${moved}. That is no longer noted here: if it has settings here, it is read anew.`,
+    );
+  }
   if (held.length === 0) {
     const names = await accountNames(pg);
     throw new UsageError(
@@ -127,32 +155,25 @@ async function remove(deps: Deps, account: string, { yes = false }: Asked): Prom
     ),
   );
   if (lake !== undefined) say(`The lake at ${lake.path} loses these rows, and all snapshots but its newest.`);
-  if (!yes) await confirm(account, held, deps.signal);
+  const all = `${count(sumOf(held), 'row')} in ${count(held.length, 'table')} and all jobs of account ${account}`;
+  if (!yes) await askToConfirm(account, { says: `${all} will be removed for good.`, act: 'a removal' }, deps.signal);
   await beginRemoval(pg, { account, who: operator() }, new Date(systemClock.now()));
   await removeQueue(fleet, warehouse, account);
   await clearAccount(pg, account, {
     signal: deps.signal,
     told: ({ table: name, rows }) => say(`✓ ${name}: ${count(rows, 'row')} removed`),
   });
-  await endRemoval(pg, account);
+  await endRemoval(pg, account, moved !== undefined);
+  await settleFences(warehouse.url);
   if (lake !== undefined) await exportNow(deps, { fleet, warehouse }, lake);
   say(`Removed account '${account}'.`);
   const isSet = servedOf(fleet).some(({ config, sources }) => config.account === account && sources.size > 0);
+  if (moved !== undefined)
+    return say(
+      `That it moved to ${moved} stays noted, so nobody reads it anew here. The same command again forgets that.`,
+    );
   if (isSet)
     say('It still has settings here: the next `start` or `sync` reads it anew. Take them out if it is to stay away.');
 }
 
-async function confirm(account: string, held: readonly Held[], signal: AbortSignal): Promise<void> {
-  const rows = held.reduce((sum, one) => sum + one.rows, 0);
-  const typed = await askToType(
-    `${count(rows, 'row')} in ${count(held.length, 'table')} and all jobs of account ${account} will be removed for good. Type ${account} to confirm: `,
-    signal,
-  );
-  if (typed === account) return;
-  throw new UsageError(
-    typed === undefined
-      ? 'a removal cannot be undone and needs a confirmation, but there is no terminal'
-      : 'nothing was removed: what was typed differs',
-    'Add --yes to skip the confirmation.',
-  );
-}
+const sumOf = (held: readonly Held[]): number => held.reduce((sum, { rows }) => sum + rows, 0);

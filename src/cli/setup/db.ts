@@ -13,11 +13,9 @@ import { programEnvironment } from '../../engine/database/session/connection-url
 import { exitCodes, ShelfdeskError, UsageError } from '../../errors.ts';
 import { amount, count } from '../../words.ts';
 import { type Act, type Deps, jsonOption } from '../command.ts';
-import { print, printJson, rewriteLine, say } from '../output/terminal.ts';
+import { type Line, showLine } from '../output/line.ts';
+import { print, printJson, say } from '../output/terminal.ts';
 import { tablesOf, warehouseOf } from '../warehouse.ts';
-
-/** Interval of progress lines without a terminal. */
-const quietMs = 10_000;
 
 export function addDb(program: Command, deps: Deps, act: Act): void {
   const db = program
@@ -37,10 +35,10 @@ export function addDb(program: Command, deps: Deps, act: Act): void {
         await requireRows(warehouse);
         const search = (await readSearch(warehouse.pg)).some(({ state }) => state === 'on');
         const made = { shelfdesk: program.version() ?? '', madeAt: new Date(systemClock.now()).toISOString(), search };
-        const progress = showRows();
+        const progress = showLine();
         const done = await backUp(warehouse.url, file, made, {
           force,
-          show: progress.show,
+          show: rowsOn(progress),
           signal: deps.signal,
         }).finally(progress.end);
         const lake = await warehouse.pg.query<{ path: string }>('select path from sync.lake');
@@ -56,10 +54,11 @@ export function addDb(program: Command, deps: Deps, act: Act): void {
       act(async (file: string) => {
         await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
         const migrate = () => migrateWarehouse(warehouse.url);
-        const progress = showRows();
-        const done = await restore(warehouse.url, file, migrate, { show: progress.show, signal: deps.signal }).finally(
-          progress.end,
-        );
+        const progress = showLine();
+        const done = await restore(warehouse.url, file, migrate, {
+          show: rowsOn(progress),
+          signal: deps.signal,
+        }).finally(progress.end);
         await migrate(); // Rights of roles, and statistics of the new rows.
         print(`restored ${count(done.rows, 'row')} of ${count(done.tables, 'table')}, from ${done.madeAt}`);
         if (done.search) say('Search was on. Make its indexes: npx shelfdesk warehouse search on');
@@ -120,22 +119,9 @@ async function serve(deps: Deps, json: boolean): Promise<void> {
   await new Promise(ended => deps.signal.addEventListener('abort', ended, { once: true }));
 }
 
-/** At a terminal one line that changes, elsewhere a line every ten seconds. */
-function showRows(): { show: ShowRows; end: () => void } {
-  const isTerminal = process.stderr.isTTY === true;
-  let shownAtMs = systemClock.monotonic();
-  return {
-    show(table, rows) {
-      const text = `${table}: ${count(rows, 'row')}`;
-      if (isTerminal) rewriteLine(text);
-      if (isTerminal || systemClock.monotonic() - shownAtMs < quietMs) return;
-      shownAtMs = systemClock.monotonic();
-      say(text);
-    },
-    end() {
-      if (isTerminal) rewriteLine('');
-    },
-  };
-}
+const rowsOn =
+  ({ show }: Line): ShowRows =>
+  (table, rows) =>
+    show(`${table}: ${count(rows, 'row')}`);
 
 const megabytes = (bytes: number): string => `${amount(Math.max(0.1, Math.round(bytes / 1e5) / 10))} MB`;

@@ -10,7 +10,7 @@ import { openChosen } from '../choose-account.ts';
 import { type Act, type Deps, jsonOption, note } from '../command.ts';
 import { tellLakeLeft } from '../lake-left.ts';
 import { operator } from '../operator.ts';
-import { askToType, print, printJson, say, table } from '../output/terminal.ts';
+import { askToConfirm, print, printJson, say, table } from '../output/terminal.ts';
 
 interface Options {
   readonly customer?: string;
@@ -38,13 +38,12 @@ export function addErase(program: Command, deps: Deps, act: Act): void {
         const whom = whomOf(customer, contact);
         await using opened = await openChosen(deps);
         const { account, db } = opened;
-        if (!dryRun && !yes)
-          await confirm(
-            account,
-            customer ?? contact!,
-            customer === undefined ? 'everybody with' : 'customer',
-            deps.signal,
-          );
+        if (!dryRun && !yes) {
+          const name = customer ?? contact!;
+          const all = `All data of ${customer === undefined ? 'everybody with' : 'customer'} ${name} in account ${account}`;
+          const remedy = 'Preview the erasure with --dry-run; add --yes to skip the confirmation.';
+          await askToConfirm(name, { says: `${all} will be erased for good.`, act: 'an erasure', remedy }, deps.signal);
+        }
         const now = new Date(systemClock.now());
         if (!dryRun) await forgetJobs(opened.config, opened.warehouse, account);
         const { customers, rows } = dryRun
@@ -79,19 +78,5 @@ function whomOf(customer: string | undefined, contact: string | undefined): Name
   throw new UsageError(
     'nobody is named',
     'Add --customer with an id of the help desk, or --contact with an address or phone number.',
-  );
-}
-
-async function confirm(account: string, name: string, who: string, signal: AbortSignal): Promise<void> {
-  const typed = await askToType(
-    `All data of ${who} ${name} in account ${account} will be erased permanently. Type ${name} again to confirm: `,
-    signal,
-  );
-  if (typed === name) return;
-  throw new UsageError(
-    typed === undefined
-      ? 'an erasure cannot be undone and needs a confirmation, but there is no terminal'
-      : 'nothing was erased: what was typed differs',
-    'Preview the erasure with --dry-run; add --yes to skip the confirmation.',
   );
 }

@@ -85,8 +85,7 @@ async function askUntilRight(source: Source, signal: AbortSignal): Promise<Recor
 
 /** `before`: what was typed the last time. An address is completed, and the whole one is shown before it is asked. */
 async function askFor(name: string, before: string | undefined, signal: AbortSignal): Promise<string> {
-  const { says, inFile, end } = settings[name]!;
-  const hidden = inFile === 'reference';
+  const { says, onlyByReference: hidden = false, end } = settings[name]!;
   const kept = before === undefined ? '' : ` [${hidden ? 'as before' : before}]`;
   const typed = await askToType(`${before === undefined ? `${says}\n` : ''}${name}${kept}: `, signal, { hidden });
   const given = typed === '' ? before : typed;

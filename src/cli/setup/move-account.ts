@@ -14,7 +14,7 @@ import { accountNames } from '../../status/accounts.ts';
 import { choiceOf, count } from '../../words.ts';
 import type { Deps } from '../command.ts';
 import { operator } from '../operator.ts';
-import { askToType, say } from '../output/terminal.ts';
+import { askToConfirm, say } from '../output/terminal.ts';
 import { tablesOf } from '../warehouse.ts';
 
 /** Records of each stream that are compared; each costs a request. */
@@ -53,7 +53,8 @@ export async function moveAccount(deps: Deps, { account, to, yes }: Move): Promi
       `account '${account}' is not moved: ${address.host} does not show itself to be the same ${source.label.replace(/^the /, '')}`,
       'Rows of one account say nothing about another. If it is the same all the same, add --yes.',
     );
-  if (!yes) await confirm(account, { from: former, to: address }, deps.signal);
+  const says = `Account ${account} will read from ${address.host} instead of ${former.host}.`;
+  if (!yes) await askToConfirm(account, { says, act: 'a move' }, deps.signal);
   const now = new Date(systemClock.now());
   await moveSource(warehouse.pg, { account, who: operator(), source: source.name, to: address }, now);
   say(`Moved account '${account}' from ${former.host} to ${address.host}.`);
@@ -134,18 +135,4 @@ function isSame({ payload }: Known, text: string): boolean {
   const names = Object.keys(payload);
   const equal = names.filter(name => JSON.stringify(payload[name]) === JSON.stringify(now[name]));
   return equal.length * 2 > names.length;
-}
-
-async function confirm(account: string, { from, to }: { from: URL; to: URL }, signal: AbortSignal): Promise<void> {
-  const typed = await askToType(
-    `Account ${account} will read from ${to.host} instead of ${from.host}. Type ${account} to confirm: `,
-    signal,
-  );
-  if (typed === account) return;
-  throw new UsageError(
-    typed === undefined
-      ? 'a move needs a confirmation, but there is no terminal'
-      : 'nothing was moved: what was typed differs',
-    'Add --yes to skip the confirmation.',
-  );
 }

@@ -11,12 +11,16 @@ import { nameOfKey, type StreamKey } from '../../engine/database/stream-key.ts';
 import { openWays } from '../../engine/http/ways.ts';
 import { untilBack } from '../../engine/outage.ts';
 import type { Job } from '../../engine/queue/job.ts';
+import type { OpenQueue } from '../../engine/queue/job-queue.ts';
+import { ownQueue } from '../../engine/queue/own-queue.ts';
+import { openQueue } from '../../engine/queue/queue.ts';
 import { keepReconciling, reconcile } from '../../engine/queue/reconcile.ts';
 import { noJobs, type Working, work } from '../../engine/queue/worker.ts';
 import { ambiguous } from '../../engine/runs/operations.ts';
 import { command, pausedOf, since, unlessPaused } from '../../engine/runs/pauses.ts';
 import {
   adoptRun,
+  type Counts,
   endAbandonedRuns,
   endRun,
   isMostlyRejected,
@@ -31,7 +35,7 @@ import type { Stream } from '../../sources/source.ts';
 import { liveWorkers } from '../../status/workers.ts';
 import { amount, choiceOf, count } from '../../words.ts';
 import { inOrder, showProgress } from '../output/progress.ts';
-import { print, printJson, say, style, table } from '../output/terminal.ts';
+import { type Columns, print, printJson, say, style, tableOf } from '../output/terminal.ts';
 
 /** Polling intervals for progress and for live workers. */
 const lookMs = 200;
@@ -154,7 +158,8 @@ export async function followRun(
   const { signal } = deps;
   const now = () => new Date(ctx.clock.now());
   const said = new Map<string, string>();
-  await using worker = localWorker(account, deps.jobs, (stream, error) => {
+  const server = { name: account.queue, redisUrl: config.redisUrl, databaseUrl: warehouse.url };
+  await using worker = localWorker(account, deps.jobs, server, (stream, error) => {
     const words = quotedBy(error);
     if (words !== undefined) said.set(stream, words);
   });
@@ -260,16 +265,23 @@ interface LocalWorker extends AsyncDisposable {
 }
 
 function localWorker(
-  { ctx, queue, presence }: Account,
+  { ctx, presence }: Account,
   jobs: readonly Job[],
+  server: Parameters<typeof openQueue>[0],
   onFailure: (stream: string, error: unknown) => void,
 ): LocalWorker {
   let working: Working | undefined;
   let said = false;
   let watched: number | undefined;
-  const reconciling = keepReconciling(ctx, () =>
-    reconcile(ctx.pg, [{ ctx, queue, worker: presence.id, jobs: working?.jobs ?? noJobs }]),
-  );
+  const own = ownQueue(ctx, presence.id);
+  /** The queue of the other worker, which learns of its jobs at once. */
+  let theirs: OpenQueue | undefined;
+  const reconciling = keepReconciling(ctx, async () => {
+    if (!working && !said) return;
+    if (!working) theirs ??= await openQueue(server);
+    const queue = working ? own : theirs!;
+    await reconcile(ctx.pg, [{ ctx, queue, worker: presence.id, jobs: working?.jobs ?? noJobs }]);
+  });
   return {
     async lookForWorkers() {
       if (working) return;
@@ -285,7 +297,8 @@ function localWorker(
       // Another command may have opened the run and exited.
       if (watched !== undefined) await adoptRun(ctx.pg, watched, presence.id);
       await endAbandonedRuns(ctx.pg, ctx.account, new Date(ctx.clock.now()));
-      working = work(ctx, queue, jobs, { worker: presence.id, afterEach: reconciling.ring, onFailure });
+      working = work(ctx, own, jobs, { worker: presence.id, afterEach: reconciling.ring, onFailure });
+      if (watched !== undefined) reconciling.ring();
     },
     areOurs: () => working !== undefined,
     watch(run) {
@@ -296,6 +309,7 @@ function localWorker(
     async [Symbol.asyncDispose]() {
       reconciling.stop();
       await working?.[Symbol.asyncDispose]();
+      await theirs?.[Symbol.asyncDispose]();
     },
   };
 }
@@ -317,7 +331,7 @@ export function resultOf(run: number, { state, streams }: Awaited<ReturnType<typ
 export function report(result: RunResult, { json = false } = {}): void {
   const { run, state, streams } = result;
   if (json) printJson(result);
-  else printTable(streams);
+  else print(tableOf(streams, { stream: one => one.stream, state: one => one.state, ...countColumns }));
   const credits = streams.reduce((sum, stream) => sum + stream.credits, 0);
   const rejected = streams.reduce((sum, stream) => sum + stream.rejected, 0);
   const most = streams.some(isMostlyRejected) ? `, most rejected` : '';
@@ -336,18 +350,13 @@ export function report(result: RunResult, { json = false } = {}): void {
     );
 }
 
-function printTable(streams: readonly StreamProgress[]): void {
-  const columns = ['stream', 'state', 'seen', 'new', 'changed', 'unchanged', 'removed', 'rejected', 'credits'];
-  const cells = streams.map(s => [
-    s.stream,
-    s.state,
-    s.seen,
-    s.inserted,
-    s.updated,
-    s.unchanged,
-    s.deleted,
-    s.rejected,
-    s.credits,
-  ]);
-  print(table(columns, cells));
-}
+/** What became of the records of a stream. */
+export const countColumns: Columns<Counts> = {
+  seen: one => one.seen,
+  new: one => one.inserted,
+  changed: one => one.updated,
+  unchanged: one => one.unchanged,
+  removed: one => one.deleted,
+  rejected: one => one.rejected,
+  credits: one => one.credits,
+};

@@ -12,8 +12,8 @@ import type { Question } from '../../engine/forecast/planning.ts';
 import type { SourceName } from '../../engine/http/request.ts';
 import { wasRead } from '../../engine/verify/findings.ts';
 import { streams } from '../../sources/index.ts';
-import { count } from '../../words.ts';
-import { duration, say } from '../output/terminal.ts';
+import { count, duration } from '../../words.ts';
+import { say } from '../output/terminal.ts';
 
 /** Key that matches a plan with a run of the same question. */
 export function askedFor({ kind: _, ...question }: Question): AskedFor {
@@ -42,7 +42,7 @@ export async function openWithForecast<T extends { readonly run: number }>(
 
 /** The line by which a sweep or a verification says what it takes. */
 export function sayCost(what: string, { credits, seconds }: Cost): void {
-  say(`${what} takes about ${count(credits, 'credit')}, ${duration(seconds * 1000)} at the configured limits.`);
+  say(`${what} takes about ${count(credits, 'credit')}, ${duration(seconds)} at the configured limits.`);
 }
 
 /** Configured sources with at least one stream that was read. Only mirrored rows can be compared. */

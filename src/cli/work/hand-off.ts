@@ -1,5 +1,5 @@
 /** `hand-off list | send | test`: the messages about complete loads, and their deliveries. */
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import { openAccount } from '../../app/account.ts';
 import type { Config, HandOffConfig } from '../../app/config.ts';
 import { systemClock } from '../../clock.ts';
@@ -8,6 +8,7 @@ import { command } from '../../engine/runs/pauses.ts';
 import { exitCodes, ShelfdeskError, UsageError } from '../../errors.ts';
 import { type HandOff, listHandOffs, noteTaken, readHandOff } from '../../ops/hand-offs/deliveries.ts';
 import { deliver, type Deps as SendDeps, sendAll, type Way, waysOf } from '../../ops/hand-offs/send-hand-offs.ts';
+import { parseNumber } from '../arguments.ts';
 import { openChosen } from '../choose-account.ts';
 import { type Act, type Deps, jsonOption, note } from '../command.ts';
 import { printList } from '../output/terminal.ts';
@@ -47,7 +48,7 @@ export function addHandOff(program: Command, deps: Deps, act: Act): void {
     .command('send')
     .description('send what was not taken yet, in order; or the hand-off of one run again')
     .addHelpText('after', note('A hand-off that is sent again has the same id, so that its receiver can drop it.'))
-    .argument('[run]', 'number of a run in `hand-off list`', number)
+    .argument('[run]', 'number of a run in `hand-off list`', parseNumber('the number of a run'))
     .option(...jsonOption)
     .action(
       act(async (run: number | undefined, options: { json?: boolean }) => {
@@ -134,8 +135,3 @@ const deliveriesOf = ({ deliveries }: HandOff) =>
   deliveries
     .map(({ channel, delivered, error }) => `${channel}: ${delivered ? 'taken' : (error ?? 'not sent yet')}`)
     .join('; ');
-
-function number(text: string): number {
-  if (/^\d{1,15}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError('It must be the number of a run.');
-}

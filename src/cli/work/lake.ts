@@ -24,10 +24,11 @@ import { exportedTables, type LakePlace } from '../../lake/table.ts';
 import { workOnLake } from '../../lake/work.ts';
 import { OpenStack } from '../../open-stack.ts';
 import { lakeTables } from '../../sources/index.ts';
-import { count } from '../../words.ts';
+import { count, duration } from '../../words.ts';
+import { parseNumber } from '../arguments.ts';
 import { type Act, type Deps, jsonOption } from '../command.ts';
 import { operator } from '../operator.ts';
-import { type Cell, duration, print, printJson, printList, say, sayOnce, table } from '../output/terminal.ts';
+import { type Cell, print, printJson, printList, say, sayOnce, table } from '../output/terminal.ts';
 import { tablesOf } from '../warehouse.ts';
 
 const usualFolder = '.shelfdesk/lake';
@@ -74,7 +75,11 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
     .description('note changes from now on; the first export copies everything')
     .option('--to <path>', `folder, or s3://bucket/prefix (default: ${usualFolder})`)
     .option('--pii', 'with names, addresses and texts; without it only masked views are copied')
-    .option('--keep-days <days>', `days for which snapshots are kept (default: ${usualDays})`, days)
+    .option(
+      '--keep-days <days>',
+      `days for which snapshots are kept (default: ${usualDays})`,
+      parseNumber('a number of days, 1 or more'),
+    )
     .action(act((asked: Asked) => on(deps, asked)));
   lake
     .command('export')
@@ -101,7 +106,7 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
     .command('files')
     .description('list the files of a snapshot, for engines that know Parquet and no DuckLake')
     .argument('[table...]', 'such as safe.tickets; without it all tables')
-    .option('--snapshot <number>', 'another snapshot than the newest one', snapshotNumber)
+    .option('--snapshot <number>', 'another snapshot than the newest one', parseNumber('the number of a snapshot'))
     .option(...jsonOption)
     .action(act((tables: string[], asked: Asked) => files(deps, tables, asked)));
   lake
@@ -141,7 +146,7 @@ async function exportOnce(deps: Deps, { json }: Asked): Promise<void> {
   const done = await exportNow(deps, { fleet, warehouse }, required(await readLake(warehouse.pg)));
   if (json) return printJson(done);
   say(
-    `The lake is equal to the warehouse at ${done.moment.toISOString()}: ${count(done.inserted, 'row')} written, ${done.deleted} removed or replaced, in ${duration(systemClock.now() - done.moment.getTime())}.`,
+    `The lake is equal to the warehouse at ${done.moment.toISOString()}: ${count(done.inserted, 'row')} written, ${done.deleted} removed or replaced, in ${duration((systemClock.now() - done.moment.getTime()) / 1000)}.`,
   );
 }
 
@@ -210,7 +215,7 @@ function showStatus(status: LakeStatus, files: LakeFiles | undefined): void {
     state: status.state,
     'equal to the warehouse at': status.moment,
     pending: count(status.pending, 'change'),
-    'an export takes': status.usual_seconds === null ? null : duration(status.usual_seconds * 1000),
+    'an export takes': status.usual_seconds === null ? null : duration(status.usual_seconds),
     'snapshots kept for': count(status.keep_days, 'day'),
     snapshots: files?.snapshots,
     'oldest snapshot': files?.oldest_snapshot,
@@ -231,14 +236,4 @@ function showStatus(status: LakeStatus, files: LakeFiles | undefined): void {
 export function required(state: StoredLake | undefined): StoredLake {
   if (state !== undefined) return state;
   throw new UsageError('the lake is off', 'Turn it on with `npx shelfdesk lake on`.');
-}
-
-function days(text: string): number {
-  if (/^[1-9]\d{0,4}$/.test(text)) return Number(text);
-  throw new UsageError(`--keep-days must be a number of days, not ${text}`, 'Give a whole number, 1 or more.');
-}
-
-function snapshotNumber(text: string): number {
-  if (/^\d{1,15}$/.test(text)) return Number(text);
-  throw new UsageError(`--snapshot must be the number of a snapshot, not ${text}`, 'Give a whole number.');
 }

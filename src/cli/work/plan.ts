@@ -10,6 +10,7 @@ import { openContext, openLog } from '../../app/open-context.ts';
 import type { Context } from '../../engine/context.ts';
 import { pendingMigrations } from '../../engine/database/migrate.ts';
 import type { StreamKey } from '../../engine/database/stream-key.ts';
+import { rotationOf } from '../../engine/deletions/rotation.ts';
 import { keepPlan } from '../../engine/forecast/forecast-rows.ts';
 import { type Planned, plan, totalsOf } from '../../engine/forecast/plan.ts';
 import type { Question } from '../../engine/forecast/planning.ts';
@@ -20,11 +21,11 @@ import { readLakeStatus } from '../../lake/state.ts';
 import { lostBy, rulesIn } from '../../privacy/fields/losses.ts';
 import { cannotOf } from '../../sources/cannot.ts';
 import { sources, streams } from '../../sources/index.ts';
-import { count } from '../../words.ts';
+import { count, duration } from '../../words.ts';
 import { listStreams, parsePast, parseTime } from '../arguments.ts';
 import { chosenAccount } from '../choose-account.ts';
 import { type Act, type Deps, jsonOption, note } from '../command.ts';
-import { duration, print, printJson, say, table } from '../output/terminal.ts';
+import { print, printJson, say, table } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 import { chooseStreams, skipPaused } from './follow.ts';
 import { askedFor } from './forecast.ts';
@@ -45,6 +46,13 @@ export interface PlanResult extends Planned {
   readonly messages_stored_at: string | null;
   /** What the forecast does not know about the streams of this run. */
   readonly limitations: readonly string[];
+  /** The lists that `start` reads again by day; empty before the first load, and where that is left to the nights. */
+  readonly rereading: readonly {
+    readonly stream: string;
+    readonly list: string;
+    readonly credits: number;
+    readonly every_seconds: number;
+  }[];
   /** Nightly runs that start before the end of this run. Their sweep gets a tenth of the credits meanwhile. */
   readonly nightly_runs: readonly string[];
   /** Field rules, and what works no more, or with less, by each. */
@@ -109,7 +117,7 @@ export function questionOf(kind: string, names: readonly string[], options: Opti
 async function tellLake(db: pg.Pool): Promise<void> {
   const lake = await readLakeStatus(db);
   if (lake === undefined) return;
-  const took = lake.usual_seconds === null ? '' : `; an export usually takes ${duration(lake.usual_seconds * 1000)}`;
+  const took = lake.usual_seconds === null ? '' : `; an export usually takes ${duration(lake.usual_seconds)}`;
   say(`The lake follows at its next export: ${count(lake.pending, 'change')} of before are pending${took}.`);
 }
 
@@ -190,12 +198,20 @@ async function planIn(ctx: Context, config: Config, asked: Question, { isSet, as
     tickets_stored_at: inAt('tickets'),
     messages_stored_at: inAt('messages'),
     limitations: streams.filter(({ key }) => question.streams.includes(key)).flatMap(cannotOf),
+    rereading: await rereadingOf(ctx),
     nightly_runs: nightsIn(config, planned, ctx.clock.now()),
     field_rules: rulesIn(config.fieldRules).map(({ written, full }) => ({
       rule: written,
       lost: lostBy(config.fieldRules, full),
     })),
   };
+}
+
+async function rereadingOf(ctx: Context): Promise<PlanResult['rereading']> {
+  const all = await Promise.all([...ctx.sources.values()].map(source => rotationOf(ctx, source)));
+  return all.flat().map(({ stream, list, cost, everyMs }) => ({
+    ...{ stream, list, credits: cost, every_seconds: Math.round(everyMs / 1000) },
+  }));
 }
 
 const mostNights = 10;
@@ -213,11 +229,11 @@ function show(planned: PlanResult): void {
     stream,
     one.requests,
     one.credits,
-    duration(one.seconds * 1000),
+    duration(one.seconds),
     one.from,
     one.until,
   ]);
-  const total = ['all', requests, credits, duration(seconds * 1000), planned.at, planned.done_at];
+  const total = ['all', requests, credits, duration(seconds), planned.at, planned.done_at];
   print(table(['stream', 'requests', 'credits', 'time', 'from', 'until'], [...rows, total]));
   const { tickets_stored_at: tickets, messages_stored_at: messages, fresh_waits_seconds: waits } = planned;
   if (tickets !== null)
@@ -226,6 +242,7 @@ function show(planned: PlanResult): void {
     if (deferred_until !== undefined)
       say(`${stream} uses up the daily quota: a run ends there, and a worker resumes at ${deferred_until}.`);
   if (waits !== null) say(`Meanwhile fresh changes wait for credits: median ${waits.p50} s, p95 ${waits.p95} s.`);
+  if (planned.rereading.length > 0) say(`A worker reads again by day: ${planned.rereading.map(readAgain).join(', ')}.`);
   if (planned.nightly_runs.length > 0)
     say(`The nightly sweep (${planned.nightly_runs[0]}) gets a tenth of the credits until this run ends.`);
   const told = counted.map(({ what, credits: each }) => `${what} (${each})`).join('; ');
@@ -240,6 +257,9 @@ function show(planned: PlanResult): void {
     say(`Field rule ${rule}${lost.length > 0 ? `: lost with it: ${lost.join(', ')}` : ''}.`);
   if (incomplete) say('Some amounts are unknown and were not requested: the run takes more than this.');
 }
+
+const readAgain = ({ stream, list, credits, every_seconds }: PlanResult['rereading'][number]): string =>
+  `${stream}${list === 'default' ? '' : ` (${list})`} every ${duration(every_seconds)} for ${count(credits, 'credit')}`;
 
 /** The index of words costs less if it is made after the messages. */
 async function tellSearch(db: pg.Pool, streams: readonly StreamKey[]): Promise<void> {

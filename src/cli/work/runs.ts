@@ -1,5 +1,5 @@
 /** `runs list | show | retry | cancel`: inspects and controls runs. */
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, Option } from 'commander';
 import type { Config } from '../../app/config.ts';
 import type { Warehouse } from '../../app/context.ts';
 import { systemClock } from '../../clock.ts';
@@ -10,13 +10,22 @@ import { runKinds } from '../../engine/runs/run-kinds.ts';
 import { isMostlyRejected, type RunKind } from '../../engine/runs/runs.ts';
 import { ShelfdeskError } from '../../errors.ts';
 import { findStream } from '../../sources/index.ts';
-import { forecastCredits, type Run, type RunOrigin, readRun, readRuns, runState } from '../../status/runs.ts';
-import { amount, count } from '../../words.ts';
+import {
+  forecastCredits,
+  type Run,
+  type RunOrigin,
+  type RunStream,
+  readRun,
+  readRuns,
+  runState,
+} from '../../status/runs.ts';
+import { amount, count, duration } from '../../words.ts';
+import { parseCount } from '../arguments.ts';
 import { openChosen } from '../choose-account.ts';
 import { type Act, type Deps, jsonOption, note } from '../command.ts';
 import { operator } from '../operator.ts';
-import { type Cell, cellText, duration, print, printJson, say, table } from '../output/terminal.ts';
-import { followRun, liftQuotaDeferral, type RunResult, report } from './follow.ts';
+import { type Cell, cellText, print, printJson, say, table, tableOf } from '../output/terminal.ts';
+import { countColumns, followRun, liftQuotaDeferral, type RunResult, report } from './follow.ts';
 
 const defaultLimit = 20;
 const states = ['running', 'paused', 'completed', 'partial', 'failed', 'interrupted'];
@@ -39,7 +48,7 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
     .addHelpText('after', note('docs/reference/runs.md says what a run of each kind does.'))
     .addOption(new Option('--kind <kind>', 'filter by kind').choices(Object.keys(runKinds)))
     .addOption(new Option('--state <state>', 'filter by state').choices(states))
-    .option('--limit <n>', 'maximum number of runs', number, defaultLimit)
+    .option('--limit <n>', 'maximum number of runs', parseCount, defaultLimit)
     .option(...jsonOption)
     .action(
       act(async (options: ListOptions) => {
@@ -54,7 +63,7 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
   runs
     .command('show')
     .description('show a run, stream by stream')
-    .argument('<run>', 'number in `runs list`', number)
+    .argument('<run>', 'number in `runs list`', parseCount)
     .option(...jsonOption)
     .action(
       act(async (run: number, options: { json?: boolean }) => {
@@ -72,7 +81,7 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
   runs
     .command('retry')
     .description('retry the failed, partial or interrupted streams of a run in a new run of the same kind and range')
-    .argument('<run>', 'number in `runs list`', number)
+    .argument('<run>', 'number in `runs list`', parseCount)
     .option(...jsonOption)
     .action(
       act(async (run: number, options: { json?: boolean }) => {
@@ -85,7 +94,7 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
   runs
     .command('cancel')
     .description('cancel a run; its workers stop within seconds and data already read is kept')
-    .argument('<run>', 'number in `runs list`', number)
+    .argument('<run>', 'number in `runs list`', parseCount)
     .action(
       act(async (run: number) => {
         await using opened = await openChosen(deps);
@@ -113,11 +122,6 @@ function listed(run: Run) {
 
 const nothingFound = ({ kind, state }: ListOptions) =>
   kind === undefined && state === undefined ? 'No runs yet.' : 'No run matches.';
-
-function number(text: string): number {
-  if (/^[1-9]\d{0,14}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError('It must be a number, 1 or more.');
-}
 
 /** Tells which automatic runs may read the canceled streams again. */
 function afterwards(account: string, kind: RunKind, streams: readonly string[]): string {
@@ -150,36 +154,26 @@ export async function runRetry(
 }
 
 function list(found: readonly Run[]): string {
-  const columns = [
-    'run',
-    'kind',
-    'state',
-    'started',
-    'took',
-    'read',
-    'new',
-    'changed',
-    'removed',
-    'rejected',
-    'credits',
-  ];
   const forecast = found.some(one => forecastCredits(one) !== null);
-  const rows = found.map(one => [
-    one.run,
-    one.retries === null ? one.kind : `${one.kind}, retries ${one.retries}`,
-    isMostlyRejected(one) ? `${runState(one)}, most rejected` : runState(one),
-    `${one.started_at.toISOString().slice(0, 19)}Z`,
-    duration(one.seconds * 1000),
-    one.seen,
-    one.inserted,
-    one.updated,
-    one.deleted,
-    one.rejected,
-    one.credits,
-    ...(forecast ? [forecastCredits(one)] : []),
-    one.error,
-  ]);
-  return table([...columns, ...(forecast ? ['forecast'] : []), 'error'], rows, 40);
+  return tableOf<Run>(
+    found,
+    {
+      run: one => one.run,
+      kind: one => (one.retries === null ? one.kind : `${one.kind}, retries ${one.retries}`),
+      state: one => (isMostlyRejected(one) ? `${runState(one)}, most rejected` : runState(one)),
+      started: one => `${one.started_at.toISOString().slice(0, 19)}Z`,
+      took: one => duration(one.seconds),
+      read: one => one.seen,
+      new: one => one.inserted,
+      changed: one => one.updated,
+      removed: one => one.deleted,
+      rejected: one => one.rejected,
+      credits: one => one.credits,
+      ...(forecast && { forecast: forecastCredits }),
+      error: one => one.error,
+    },
+    40,
+  );
 }
 
 function show(run: Run & RunOrigin, account: string): void {
@@ -190,7 +184,7 @@ function show(run: Run & RunOrigin, account: string): void {
     ['state', runState(run)],
     ['started', run.started_at],
     ['finished', run.finished_at],
-    ['took', duration(run.seconds * 1000)],
+    ['took', duration(run.seconds)],
     ['opened by', openerOf(run)],
     ['since', run.since],
     ['until', run.until],
@@ -201,31 +195,11 @@ function show(run: Run & RunOrigin, account: string): void {
     ['retried by', run.retried_by.length > 0 ? run.retried_by.map(id => `run ${id}`).join(', ') : null],
   ];
   for (const [name, value] of said) if (value !== null) print(`${name.padEnd(11)} ${cellText(value)}`);
-  const columns = [
-    'stream',
-    'state',
-    'seen',
-    'new',
-    'changed',
-    'unchanged',
-    'removed',
-    'rejected',
-    'credits',
-    'worker',
-  ];
-  const rows = run.streams.map(one => [
-    one.stream,
-    one.paused ? 'paused' : isMostlyRejected(one) ? `${one.state}, most rejected` : one.state,
-    one.seen,
-    one.inserted,
-    one.updated,
-    one.unchanged,
-    one.deleted,
-    one.rejected,
-    one.credits,
-    one.worker,
-  ]);
-  print(`\n${table(columns, rows)}`);
+  const stateOf = (one: RunStream) =>
+    one.paused ? 'paused' : isMostlyRejected(one) ? `${one.state}, most rejected` : one.state;
+  print(
+    `\n${tableOf(run.streams, { stream: one => one.stream, state: stateOf, ...countColumns, worker: one => one.worker })}`,
+  );
   for (const { stream, error, remedy } of run.streams) if (error) print(`\n${stream}: ${error}. ${remedy ?? ''}`);
   for (const { stream, paused } of run.streams)
     if (paused) print(`\n${stream} is paused: resume with ${command(account, 'resume')}.`);

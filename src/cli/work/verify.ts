@@ -19,7 +19,7 @@ import { exitCodes, UsageError } from '../../errors.ts';
 import { amount, count } from '../../words.ts';
 import { defaultSample, parseCount } from '../arguments.ts';
 import { type Act, type Deps, jsonOption, note } from '../command.ts';
-import { print, say, style, table } from '../output/terminal.ts';
+import { type Cell, print, say, style, tableOf } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 import { followRun, liftQuotaDeferral, type RunResult, report, skipPaused } from './follow.ts';
 import { sayCost, sourcesRead, verifiable } from './forecast.ts';
@@ -180,31 +180,29 @@ const rowsOf = ({ stream, record, kind, differences, repaired_at }: Found): Veri
     repaired: repaired_at !== null,
   }));
 
+const differencesTable = (shown: VerifyResult['differences']): string =>
+  tableOf(
+    shown,
+    {
+      stream: one => one.stream,
+      record: one => one.record,
+      field: one => one.field,
+      here: one => one.ours as Cell,
+      'at the source': one => one.theirs as Cell,
+      kind: one => one.kind,
+    },
+    40,
+  );
+
 function show(result: VerifyResult, asked: Asked, { json }: Options): void {
   const { run, counts, differences, differing, repaired, credits, forecast: expected } = result;
   if (!json) {
-    const columns = ['stream', 'list', 'here', 'at the source'];
     const theirs = ({ theirs_least: least, theirs_most: most }: Counted) =>
       least === most ? most : `${least} to ${most}`;
+    const columns = { here: (one: Counted) => one.ours, 'at the source': theirs };
     if (counts.length > 0)
-      print(
-        `${table(
-          columns,
-          counts.map(one => [one.stream, one.list, one.ours, theirs(one)]),
-        )}\n`,
-      );
-    if (differences.length > 0) {
-      const shown = differences.slice(0, mostShown.table);
-      const cells = shown.map(one => [
-        one.stream,
-        one.record,
-        one.field,
-        one.ours as object,
-        one.theirs as object,
-        one.kind,
-      ]);
-      print(`${table(['stream', 'record', 'field', 'here', 'at the source', 'kind'], cells, 40)}\n`);
-    }
+      print(`${tableOf(counts, { stream: one => one.stream, list: one => one.list, ...columns })}\n`);
+    if (differences.length > 0) print(`${differencesTable(differences.slice(0, mostShown.table))}\n`);
   }
   report(result, { json: json === true });
   if (result.left_out > 0 || (differences.length > mostShown.table && !json)) {

@@ -7,10 +7,8 @@ import type { RowFacts } from '../../sources/source.ts';
 import type { Mirror } from './mirrors.ts';
 
 /** SQL: as of when the source last showed the row. */
-export function lastShown({ created, details }: RowFacts, row = 't.'): string {
-  const column = 'before' in created ? created.checkedAt : details?.asOf;
-  return column === undefined ? `${row}_observed_at` : `greatest(${row}_observed_at, ${row}${column})`;
-}
+export const lastShown = ({ created: { checkedAt } }: RowFacts, row = 't.'): string =>
+  checkedAt === undefined ? `${row}_observed_at` : `greatest(${row}_observed_at, ${row}${checkedAt})`;
 
 /** A candidate is open while nothing has shown its row since the list lacked it. */
 const branchOf = (key: string, facts: RowFacts): string => `when '${key}' then exists (

@@ -1,7 +1,7 @@
 /** Connections to the warehouse, and the one way to run a transaction. */
 import type { Duplex } from 'node:stream';
 import pg from 'pg';
-import { isAway } from '../../errors.ts';
+import { isAway, unlessMoved } from '../../errors.ts';
 import { integerOf, parseEachDigit, parseJson } from '../exact-json.ts';
 import { poolConfig, type SessionSettings } from './session/session.ts';
 
@@ -211,7 +211,7 @@ async function once<T>(pool: pg.Pool, work: (client: Client) => Promise<T>, begi
     await client.query('rollback').catch((lost: Error) => {
       broken = lost;
     });
-    throw error;
+    throw unlessMoved(error);
   } finally {
     onCommit.delete(client);
     client.release(broken);

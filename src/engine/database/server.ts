@@ -33,8 +33,6 @@ export interface ServerFacts {
   readonly fsync: boolean;
   readonly fullPageWrites: boolean;
   readonly autovacuum: boolean;
-  /** Whether the server can compress long texts with lz4. */
-  readonly lz4: boolean;
   readonly databaseBytes: number;
   /** How far its clock is ahead of this machine's, at least, in ms; 0 if the duration of the query hides it. */
   readonly aheadMs: number;
@@ -81,7 +79,6 @@ interface Row {
   fsync: boolean;
   full_page_writes: boolean;
   autovacuum: boolean;
-  lz4: boolean;
   bytes: number;
   at_ms: number;
 }
@@ -120,8 +117,6 @@ select current_setting('server_version_num')::int as version_number, current_set
   narrow.most, narrow.others,
   current_setting('fsync')::boolean as fsync, current_setting('full_page_writes')::boolean as full_page_writes,
   current_setting('autovacuum')::boolean as autovacuum,
-  exists (
-    select from pg_settings where name = 'default_toast_compression' and 'lz4' = any (enumvals)) as lz4,
   pg_database_size(d.oid)::float8 as bytes, extract(epoch from statement_timestamp())::float8 * 1000 as at_ms
 from me join pg_database d on d.datname = current_database()
 cross join lateral (
@@ -164,7 +159,6 @@ export async function lookAtServer(db: pg.Pool, clock: Clock): Promise<ServerFac
     fsync: row.fsync,
     fullPageWrites: row.full_page_writes,
     autovacuum: row.autovacuum,
-    lz4: row.lz4,
     databaseBytes: row.bytes,
     aheadMs: row.at_ms > answeredMs ? row.at_ms - answeredMs : Math.min(0, row.at_ms - sentMs),
   };

@@ -1,10 +1,9 @@
 /** Tombstones of records, and of their parts: a part dies with its record, and comes back with it. */
-import type { ListStream, Row } from '../../sources/source.ts';
 import { keepChanges, rowsOf } from '../commit/merge.ts';
 import type { Writer } from '../commit/page.ts';
 import type { Client } from '../database/pool.ts';
 import type { Ms } from '../reading/reading.ts';
-import { partsOf, tombstoneOf } from './row-facts.ts';
+import { type Mortal, partsOf, tombstoneOf } from './row-facts.ts';
 
 /** When the records were gone. Rows that a reply of `beforeMs` or later has written stay. */
 export interface GoneAt {
@@ -19,7 +18,7 @@ export interface GoneAt {
 export async function bury(
   client: Client,
   { account, run }: Pick<Writer, 'account' | 'run'>,
-  stream: Pick<ListStream<Row>, 'merge' | 'rowFacts'>,
+  stream: Mortal,
   ids: readonly string[],
   { goneMs, beforeMs, nowMs, lookbackMs }: GoneAt,
 ): Promise<number> {

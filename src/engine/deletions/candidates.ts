@@ -11,7 +11,7 @@ import { sourceAndStream } from '../database/stream-key.ts';
 import { cleanText, storableIds } from '../json-text.ts';
 import { farFuture, type Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
-import { clearing, createdAt, existedAt, mustShow, partsOf } from './row-facts.ts';
+import { clearing, createdAt, existedAt, type Mortal, mustShow, partsOf } from './row-facts.ts';
 
 const keyOf = ({ account, stream }: Pick<Claim, 'account' | 'stream'>) => [account, stream];
 
@@ -317,7 +317,7 @@ export async function askAnew(db: Queryable, claim: Claim, goneBeforeMs: Ms = fa
 export async function markDeleted(
   client: Client,
   claim: Claim,
-  stream: Pick<ListStream<Row>, 'merge' | 'rowFacts'>,
+  stream: Mortal,
   facts: RowFacts,
   { ids, now, lateMs }: { ids: readonly string[]; now: Date; lateMs: Ms },
 ): Promise<number> {
@@ -326,7 +326,7 @@ export async function markDeleted(
        select o.record_id, o.missing_since, o.alive_at, o.gone_at from sync.open_deletion_candidates o
        where (o.account_id, o.stream_key) = ($1, $2) and o.record_id = any($3) and o.gone_at is not null and o.run_id = $4)
      update ${claim.stream} t set _deleted_at = g.gone_at + $6 * interval '1 millisecond', _deleted_after = least(g.alive_at, g.gone_at),
-       _synced_at = $5${clearing(facts)}
+       _synced_at = $5${clearing(stream)}
      from gone g where t.account_id = $1 and t.id = g.record_id and t._deleted_at is null
        and ${lastShown(facts)} < g.missing_since
      returning t.id, t._deleted_at as gone_at, ${keepChanges('$5', 'null', '$4')}`,

@@ -20,22 +20,32 @@ export const existedAt = (facts: RowFacts): string =>
 export const ownParts = ({ merge }: Pick<ListStream<Row>, 'merge'>): Part[] =>
   merge.declared.others.flatMap(table => (table.parent === undefined ? [] : [{ table, parent: table.parent }]));
 
+/** The columns that tell as of when, and by which run, a stream of details read those of a record. A tombstone clears them. */
+export const readingOf = (details: string) => ({ asOf: `_${details}_as_of`, by: `_${details}_by` });
+
+/** What a deletion needs to know of the stream. */
+export type Mortal = Pick<ListStream<Row>, 'merge' | 'rowFacts' | 'details' | 'parts'>;
+
 /** The parts that die with a record. */
-export const partsOf = (stream: Pick<ListStream<Row>, 'merge' | 'rowFacts'>): Part[] => [
+export const partsOf = (stream: Pick<ListStream<Row>, 'merge' | 'parts'>): Part[] => [
   ...ownParts(stream),
-  ...(stream.rowFacts?.parts ?? []),
+  ...(stream.parts ?? []),
 ];
 
 /** Further columns that a tombstone sets: the earliest time of the deletion, and columns that it clears. */
-export function tombstoneOf({ rowFacts }: Pick<ListStream<Row>, 'rowFacts'>, lookbackMs: number): string {
-  if (rowFacts === undefined) return '';
+export function tombstoneOf(stream: Mortal, lookbackMs: number): string {
+  const { rowFacts } = stream;
+  if (rowFacts === undefined) return clearing(stream);
   const after = `least($3, ${lastShown(rowFacts, '')} - ${lookbackMs} * interval '1 millisecond')`;
-  return `, _deleted_after = ${after}${clearing(rowFacts)}`;
+  return `, _deleted_after = ${after}${clearing(stream)}`;
 }
 
 /** Sets the columns to null that a tombstone clears. */
-export const clearing = ({ details }: RowFacts): string =>
-  details === undefined ? '' : `, ${details.asOf} = null, ${details.by} = null`;
+export const clearing = ({ details = [] }: Pick<Mortal, 'details'>): string =>
+  details
+    .map(readingOf)
+    .map(({ asOf, by }) => `, ${asOf} = null, ${by} = null`)
+    .join('');
 
 type Lists = Pick<ListStream<Row>, 'lists' | 'daily'>;
 

@@ -3,6 +3,7 @@
 import type { ByIdStream, DetailStream, Name, Row } from '../../sources/source.ts';
 import { rowsOf } from '../commit/merge.ts';
 import type { StreamKey } from '../database/stream-key.ts';
+import { readingOf } from '../deletions/row-facts.ts';
 
 export type Detail = DetailStream<Row, Row>;
 export type ById = ByIdStream<Row>;
@@ -34,11 +35,10 @@ export interface Wanted {
   readonly since?: string | null;
 }
 
-export function rowsOfParent({ key, of }: Pick<Detail, 'key' | 'of'>): DetailRows {
+export function rowsOfParent({ key, name, of }: Pick<Detail, 'key' | 'name' | 'of'>): DetailRows {
   const { version } = of.merge.declared.root;
-  const details = of.rowFacts?.details;
-  if (version === undefined || details === undefined) throw new Error(`stream ${key} cannot be read in detail`);
-  return { table: of.key, version, ...details };
+  if (version === undefined || !of.details?.includes(name)) throw new Error(`stream ${key} cannot be read in detail`);
+  return { table: of.key, version, ...readingOf(name) };
 }
 
 /** SQL: no member is stored. A record that returned may still have members from before its tombstone. */

@@ -15,7 +15,7 @@ import { notPaused } from '../runs/pauses.ts';
 import { wakeBackfills } from '../runs/ranges.ts';
 import { isNext, isResting, openRun, type RunKind, waitingWork, withAccount, wokenStreams } from '../runs/runs.ts';
 import { isAuditDue } from '../verify/findings.ts';
-import type { JobQueue } from './queue.ts';
+import type { JobQueue } from './job-queue.ts';
 import type { Jobs } from './worker.ts';
 
 /** An account that a process works for. */

@@ -1,5 +1,5 @@
 /** A Redis server: how it is reached, whether the queue can work there, and facts for the checks of the doctor. */
-import { Redis, type RedisOptions } from 'ioredis';
+import type { Redis, RedisOptions } from 'ioredis';
 import { Away, exitCodes, isAway, ShelfdeskError, UsageError } from '../../errors.ts';
 import { plainly, remedyOfConnect } from '../database/session/connect-failures.ts';
 import { readRedisUrl } from '../database/session/connection-url.ts';
@@ -146,6 +146,7 @@ export function redisFailure(error: Error): ShelfdeskError {
 
 /** A connection of its own, which fails in place of trying again. */
 async function briefly<T>(url: string, work: (redis: Redis) => Promise<T>): Promise<T> {
+  const { Redis } = await import('ioredis');
   const redis = new Redis(
     redisOptions(url, {
       lazyConnect: true,

@@ -1,9 +1,8 @@
 /**
- * Maps classes of failure to BullMQ, in this one place. The run in the warehouse is the truth about the work. The queue
+ * Maps classes of failure to the queue, in this one place. The run in the warehouse is the truth about the work. The queue
  * only needs to know whether to deliver the job again, and when.
  */
 
-import { DelayedError, WaitingError } from 'bullmq';
 import {
   Busy,
   describeOutage,
@@ -24,7 +23,7 @@ import { untilBack } from '../outage.ts';
 import { type Claim, failUntaken } from '../runs/claims.ts';
 import { keepRequestLog } from '../runs/request-log.ts';
 import type { Job } from './job.ts';
-import type { Delivery, JobQueue } from './queue.ts';
+import { type Delivery, type JobQueue, Moved } from './job-queue.ts';
 import { redisRefusal } from './redis-refusals.ts';
 
 /** Interval at which a queued job checks for its turn. */
@@ -142,7 +141,7 @@ async function perform(
   }
 }
 
-/** Tells the queue what becomes of a job that threw `error`: it throws what BullMQ understands. If it returns, the job is done. */
+/** Tells the queue what becomes of a job that threw `error`: it throws `Moved`, or why it failed. If it returns, the job is done. */
 async function ended(
   ctx: Context,
   job: Delivery,
@@ -154,11 +153,11 @@ async function ended(
   if (error instanceof FencedOff || error instanceof Paused) return;
   if (error instanceof Interrupted) {
     await whenBack(ctx, () => job.moveToWait(token));
-    throw new WaitingError();
+    throw new Moved();
   }
   if (error instanceof Busy) {
     await whenBack(ctx, () => job.moveToDelayed(ctx.clock.now() + busyMs, token));
-    throw new DelayedError();
+    throw new Moved();
   }
   onFailure(job.data.stream, error);
   // The run shows a failure that people can fix as one sentence. A bug is logged with its stack.

@@ -4,7 +4,7 @@
  */
 
 import type pg from 'pg';
-import { exitCodes, UsageError } from '../../errors.ts';
+import { exitCodes, Moved, UsageError } from '../../errors.ts';
 import { liveWorkers } from '../../status/workers.ts';
 import { choiceOf } from '../../words.ts';
 import type { Client } from '../database/pool.ts';
@@ -72,7 +72,8 @@ export async function operate<T>(
       return result;
     });
   } catch (error) {
-    if (error instanceof UsageError) await noteOperation(db, { ...noted, outcome: `refused: ${error.message}` }, now);
+    if (error instanceof UsageError && !(error instanceof Moved))
+      await noteOperation(db, { ...noted, outcome: `refused: ${error.message}` }, now);
     throw error;
   }
 }

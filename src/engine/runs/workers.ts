@@ -5,7 +5,7 @@
 import type pg from 'pg';
 import type { Clock } from '../../clock.ts';
 import { isAway } from '../../errors.ts';
-import { connectSession, sessionTo } from '../database/session/session.ts';
+import { connectSession, type SessionSettings, sessionTo } from '../database/session/session.ts';
 
 /** 'SHSW': the class of these locks. sync.is_alive() in 12-runs.sql and sync.live_workers in 12-runs.sql use it too. */
 const lockClass = 0x53_48_53_57;
@@ -32,6 +32,12 @@ const settings = {
   lock_timeout: 4000,
 };
 
+/**
+ * No queue notices that a command which works itself has stalled. So its session ends when it says nothing for this long,
+ * although its machine still answers.
+ */
+const silence = { idle_session_timeout: 10_000 };
+
 export interface Process {
   readonly account: string;
   /** True if it takes jobs; false if it only watches a run. */
@@ -46,7 +52,7 @@ export interface Process {
 export interface Presence extends AsyncDisposable {
   /** The number of this process in `sync.workers`, for this account. */
   readonly id: number;
-  /** Notes that this process takes jobs now. */
+  /** Notes that this process takes jobs now, without a queue. */
   works(): Promise<void>;
   /**
    * Whether an unseen process is really gone. A restarted database has lost all locks, and sees no process until each
@@ -72,7 +78,8 @@ interface Entry {
 export async function attend(url: string, clock: Clock): Promise<Attendance> {
   const gone = new AbortController();
   const entries = new Set<Entry>();
-  const first = presenceTo(url);
+  let own: SessionSettings = settings;
+  const first = presenceTo(url, own);
   await first.connect();
   let session: Session | undefined = first;
   let heldMs = Number.NEGATIVE_INFINITY;
@@ -84,7 +91,7 @@ export async function attend(url: string, clock: Clock): Promise<Attendance> {
       if (gone.signal.aborted) return;
       session = undefined; // No process enters in between: it would have no lock.
       const held = [...entries];
-      const again = await holdAgain(url, held, clock).catch(() => undefined);
+      const again = await holdAgain(presenceTo(url, own), held, clock).catch(() => undefined);
       heldMs = clock.monotonic();
       if (again === undefined) continue;
       const left = held.filter(entry => !entries.has(entry));
@@ -108,8 +115,10 @@ export async function attend(url: string, clock: Clock): Promise<Attendance> {
         id,
         async works() {
           entry.works = true;
+          own = { ...settings, ...silence };
           // While the connection is down, the change is written after the reconnect.
-          if (session) await sayWorks(session.client, [entry]);
+          if (session)
+            await sayWorks(session.client, [entry], `set idle_session_timeout = ${silence.idle_session_timeout}`);
         },
         seesAll: () => session !== undefined && !session.lost.aborted && clock.monotonic() - heldMs >= gatheringMs,
         async [Symbol.asyncDispose]() {
@@ -136,7 +145,7 @@ interface Session {
   destroy(): void;
 }
 
-function presenceTo(url: string): Session {
+function presenceTo(url: string, settings: SessionSettings): Session {
   const client = sessionTo(url, { application_name: 'shelfdesk: presence', keepAlive: true });
   const lost = new AbortController();
   client.once('end', () => lost.abort()); // It follows each error, and callers wait for it.
@@ -182,8 +191,7 @@ const pageOf = ({ page }: Process) => ({
  * Registers the entries again under their old numbers: processes that came meanwhile took them for dead. Fails while
  * the server still has the old session, in which this process is alive.
  */
-async function holdAgain(url: string, entries: readonly Entry[], clock: Clock): Promise<Session> {
-  const session = presenceTo(url);
+async function holdAgain(session: Session, entries: readonly Entry[], clock: Clock): Promise<Session> {
   await inTime(session, clock, session.connect());
   const rows = entries.map(({ id, me, startedAt }) => {
     const { account, works, host, pid, version } = me;
@@ -204,10 +212,11 @@ async function holdAgain(url: string, entries: readonly Entry[], clock: Clock): 
   return session;
 }
 
-async function sayWorks(client: pg.Client, entries: readonly Entry[]): Promise<void> {
+async function sayWorks(client: pg.Client, entries: readonly Entry[], first?: string): Promise<void> {
   const ids = entries.filter(({ works }) => works).map(({ id }) => id);
   if (ids.length === 0) return;
   try {
+    if (first !== undefined) await client.query(first);
     await client.query('update sync.workers set works = true where id = any($1)', [ids]);
   } catch (error) {
     if (!isAway(error)) throw error;

@@ -3,7 +3,7 @@
 import type { ListStream, Row, RowFacts } from '../../sources/source.ts';
 import type { Queryable } from '../database/pool.ts';
 import type { StreamKey } from '../database/stream-key.ts';
-import { createdAt, partsOf, shownIn } from '../deletions/row-facts.ts';
+import { createdAt, partsOf, readingOf, shownIn } from '../deletions/row-facts.ts';
 import { storableIds } from '../json-text.ts';
 import type { Ms, Range } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
@@ -18,23 +18,23 @@ export const versionOf = ({ merge }: Pick<List, 'merge'>): string | undefined =>
 export const timeIn = (stream: List, record: Row): Ms =>
   versionOf(stream) === undefined ? (stream.changedAt?.(record) ?? Number.NaN) : stream.orderedBy(record);
 
-/** State of the stored rows with these ids. `lock`: locks the rows until the transaction ends. */
+/** State of the stored rows with these ids. `lock`: locks the rows until the transaction ends. `details`: the stream that is compared. */
 export function standingOf(
   client: Queryable,
   account: string,
   stream: Pick<List, 'key' | 'merge' | 'rowFacts'>,
   ids: readonly string[],
-  at: { askedMs: Ms; asOfMs: Ms; lock: boolean },
+  { details, ...at }: { askedMs: Ms; asOfMs: Ms; lock: boolean; details?: string },
 ): Promise<Map<string, Standing>> {
-  const { rowFacts } = stream;
-  const asOf = rowFacts?.details?.asOf;
+  const asOf = details === undefined ? 'null' : `t.${readingOf(details).asOf}`;
   const version = versionOf(stream);
   const rows = {
     table: stream.key,
-    ...(version !== undefined && { updatedAt: `t.${version}` }),
-    ...(version !== undefined &&
-      asOf !== undefined && { hasMessages: `t.${asOf} >= t.${version} and t.${asOf} <= $4` }),
-    ...(rowFacts && { deletedSince: 't._deleted_after' }),
+    ...(version !== undefined && {
+      updatedAt: `t.${version}`,
+      hasMessages: `${asOf} >= t.${version} and ${asOf} <= $4`,
+    }),
+    ...(stream.rowFacts && { deletedSince: 't._deleted_after' }),
   };
   return standingIn(client, account, rows, ids, at);
 }

@@ -114,7 +114,10 @@ type Webhooks = ReadonlyMap<string, { readonly to: AlarmConfig; readonly account
 /** Opens and closes alarms. Returns the accounts of each webhook. */
 async function compare({ pg, clock }: Deps, all: readonly Told[]): Promise<Webhooks> {
   const webhooks = new Map<string, { to: AlarmConfig; accounts: string[] }>();
-  for (const { account, alarm } of all) {
+  // An account that has moved is read-only here.
+  const { rows } = await pg.query(`select account_id from sync.moves where state in ('leaving', 'moved')`);
+  const watchedHere = all.filter(({ account }) => !rows.some(one => one.account_id === account));
+  for (const { account, alarm } of watchedHere) {
     if (alarm === undefined) continue;
     const key = `${alarm.format} ${alarm.url.href}`;
     const webhook = webhooks.get(key) ?? { to: alarm, accounts: [] };
@@ -122,7 +125,7 @@ async function compare({ pg, clock }: Deps, all: readonly Told[]): Promise<Webho
     webhooks.set(key, webhook);
   }
   const watched = {
-    accounts: all.map(({ account }) => account),
+    accounts: watchedHere.map(({ account }) => account),
     told: [...webhooks.values()].flatMap(({ accounts }) => accounts),
     problems: alarming,
     holdMs,

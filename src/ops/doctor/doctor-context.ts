@@ -11,7 +11,8 @@ import type { Context } from '../../engine/context.ts';
 import { lookAtServer, reach, type ServerFacts } from '../../engine/database/server.ts';
 import { whereOffered } from '../../engine/database/session/prefer-tls.ts';
 import type { SourceName } from '../../engine/http/request.ts';
-import { type OpenQueue, openQueues, type Queues } from '../../engine/queue/queue.ts';
+import type { OpenQueue, Queues } from '../../engine/queue/job-queue.ts';
+import { openQueues } from '../../engine/queue/queue.ts';
 import { lookAtRedis, type RedisFacts } from '../../engine/queue/redis.ts';
 import type { OpenStack } from '../../open-stack.ts';
 import type { AccountCheck, ProcessCheck } from './checks/check.ts';
@@ -55,6 +56,9 @@ export interface AccountContext extends DoctorContext {
 }
 
 export type Check = ProcessCheck<DoctorContext> | AccountCheck<AccountContext>;
+
+/** `area`: the heading under which it is shown. */
+export type PlacedCheck = Check & { readonly area: string };
 
 /** Creates the context without opening a connection. */
 export function createDoctorContext(around: DoctorEnvironment, stack: OpenStack): DoctorContext {

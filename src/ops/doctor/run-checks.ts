@@ -13,11 +13,11 @@ import { type Answer, type Finding, fail, type State, skipped } from './checks/c
 import { allSecrets } from './checks/settings.ts';
 import {
   type AccountContext,
-  type Check,
   createAccountContext,
   createDoctorContext,
   type DoctorContext,
   type DoctorEnvironment,
+  type PlacedCheck,
 } from './doctor-context.ts';
 
 export interface Result {
@@ -50,7 +50,7 @@ const leastSecret = 4;
 
 export async function examine(
   around: DoctorEnvironment,
-  checks: readonly Check[],
+  checks: readonly PlacedCheck[],
   { fix = false, onResult = () => {} }: { fix?: boolean; onResult?: (result: Result) => void } = {},
 ): Promise<Report> {
   const over = new AbortController();
@@ -68,7 +68,7 @@ export async function examine(
 
   /** Reason of a skipped check: its first needed check that did not pass, and the root cause of that one. */
   const roots = new Map<string, string>();
-  const hindrance = ({ needs = [] }: Check, account: string | null): string | undefined => {
+  const hindrance = ({ needs = [] }: PlacedCheck, account: string | null): string | undefined => {
     const keysOf = (name: string) => [keyOf(name, account), keyOf(name, null)];
     const bad = needs.find(name => {
       const key = keysOf(name).find(one => worst.has(one));
@@ -77,10 +77,14 @@ export async function examine(
     return bad && (keysOf(bad).flatMap(key => roots.get(key) ?? [])[0] ?? bad);
   };
 
-  async function make(check: Check, account: string | null, run: () => Promise<Answer> | Answer): Promise<Result[]> {
-    const look = async () => [await inTime(around, run)].flat();
+  async function make(
+    check: PlacedCheck,
+    account: string | null,
+    run: () => Promise<Answer> | Answer,
+  ): Promise<Result[]> {
     const missing = hindrance(check, account);
     if (missing !== undefined) return [leaveOut(check, account, missing)];
+    const look = async () => [await inTime(around, run)].flat();
     const found = await look();
     const fixes = new Set(found.flatMap(one => one.fix ?? []));
     if (!fix || fixes.size === 0) return found.map(one => tell(check, account, one));
@@ -89,32 +93,28 @@ export async function examine(
     return (await look()).map((one, i) => tell(check, account, one, i === 0 ? done.join('; ') : null));
   }
 
-  function leaveOut(check: Check, account: string | null, because: string): Result {
+  function leaveOut(check: PlacedCheck, account: string | null, because: string): Result {
     roots.set(keyOf(check.name, account), because);
     return { ...tell(check, account, skipped(`not looked at, because of '${because}'`)), because };
   }
 
-  function tell(check: Check, account: string | null, finding: Finding, fixed: string | null = null): Result {
-    const { state, says, remedy, fix: mend } = finding;
+  function tell(check: PlacedCheck, account: string | null, finding: Finding, fixed: string | null = null): Result {
+    const { state, says, remedy = null, fix: mend } = finding;
     return {
-      area: check.area,
-      name: check.name,
-      account,
-      state,
-      says: clean(says.replace(/\.$/, '')),
-      remedy: remedy === undefined ? null : clean(remedy),
+      ...{ area: check.area, name: check.name, account, state, says: clean(says.replace(/\.$/, '')) },
+      remedy: remedy && clean(remedy),
       because: null,
-      fix: mend === undefined ? null : mend.says,
-      fixed: fixed === null ? null : clean(fixed),
+      fix: mend?.says ?? null,
+      fixed: fixed && clean(fixed),
     };
   }
 
   for (const check of checks) {
     around.signal.throwIfAborted();
     const made =
-      check.of === 'process'
-        ? await make(check, null, () => check.run(context))
-        : await Promise.all([...accounts.values()].map(one => make(check, one.account, () => check.run(one))));
+      check.of === 'account'
+        ? await Promise.all([...accounts.values()].map(one => make(check, one.account, () => check.run(one))))
+        : await make(check, null, () => check.run(context));
     // Unreadable settings name no account.
     const all = check.of === 'account' && accounts.size === 0 ? [leaveOut(check, null, 'settings')] : made.flat();
     for (const result of all) {
@@ -124,13 +124,15 @@ export async function examine(
       onResult(result);
     }
   }
-  const usedIn = (unit: Source['unit']) =>
-    sources
-      .filter(source => source.unit === unit)
-      .flatMap(({ name }) => [...accounts.values()].map(one => one.used(name)))
-      .reduce((sum, used) => sum + used, 0);
-  return { results, credits: usedIn('credit'), requests: usedIn('request') };
+  const all = [...accounts.values()];
+  return { results, credits: usedIn('credit', all), requests: usedIn('request', all) };
 }
+
+const usedIn = (unit: Source['unit'], accounts: readonly AccountContext[]): number =>
+  sources
+    .filter(source => source.unit === unit)
+    .flatMap(({ name }) => accounts.map(one => one.used(name)))
+    .reduce((sum, used) => sum + used, 0);
 
 const rank: Record<State, number> = { ok: 0, warn: 1, skipped: 2, fail: 3 };
 const keyOf = (name: string, account: string | null) => `${account ?? ''}\n${name}`;

@@ -46,17 +46,7 @@ export const mostTries = 10;
 const tryMs = 60_000;
 const mostAddresses = 10_000;
 
-type Login = { readonly role: Role; readonly session: string } | 'wrong' | 'wait';
-
-export interface Door {
-  /** False if no token is set. */
-  readonly asks: boolean;
-  /** Undefined: not logged in. `wait`: a program with too many attempts. */
-  visitor(asking: Asking): Visitor | 'wait' | undefined;
-  logIn(token: string, address: string): Login;
-  /** Whether the CSRF token belongs to the session. */
-  isOwn(visitor: Visitor, sent: string): boolean;
-}
+export type Door = ReturnType<typeof makeDoor>;
 
 /** `wrong`: unknown token; `wait`: too many attempts from the address. Contains no token. */
 export interface Refusal {
@@ -69,7 +59,7 @@ export function makeDoor(
   { operator, viewer }: Tokens,
   { now, isEnded }: { now: () => number; isEnded: (session: Session) => boolean },
   onRefusal: (refusal: Refusal) => void = () => {},
-): Door {
+) {
   const asks = operator !== undefined || viewer !== undefined;
   // Without tokens the key is random and lives as long as this process.
   const key = asks
@@ -111,8 +101,10 @@ export function makeDoor(
 
   const everybody: Visitor = { role: 'operator', csrf: sign('form'), session: null };
   return {
+    /** False if no token is set. */
     asks,
-    visitor({ authorization, cookie, address }) {
+    /** Undefined: not logged in. `wait`: a program with too many attempts. */
+    visitor({ authorization, cookie, address }: Asking): Visitor | 'wait' | undefined {
       if (!asks) return everybody;
       const [, bearer] = /^Bearer +(\S+)$/i.exec(authorization ?? '') ?? [];
       if (bearer !== undefined) {
@@ -123,13 +115,14 @@ export function makeDoor(
       const session = cookieOf(cookie);
       return session === undefined ? undefined : ofSession(session);
     },
-    logIn(token, address) {
+    logIn(token: string, address: string): { readonly role: Role; readonly session: string } | Refusal['why'] {
       const role = tryToken(token, 'form', address);
       if (role === 'wrong' || role === 'wait') return role;
       const what = `${role}.${now()}.${randomBytes(16).toString('base64url')}`;
       return { role, session: `${what}.${sign(`session ${what}`)}` };
     },
-    isOwn: ({ csrf }, sent) => csrf === null || same(sent, csrf),
+    /** Whether the CSRF token belongs to the session. */
+    isOwn: ({ csrf }: Visitor, sent: string) => csrf === null || same(sent, csrf),
   };
 }
 
@@ -145,7 +138,7 @@ function cookieOf(header: string | undefined): string | undefined {
 }
 
 /** Counts wrong tokens per address and minute, for a limited number of addresses. */
-function makeTries(now: () => number): { areSpent(address: string): boolean; count(address: string): void } {
+function makeTries(now: () => number) {
   const wrong = new Map<string, number>();
   let minute = 0;
   const current = () => {
@@ -155,11 +148,11 @@ function makeTries(now: () => number): { areSpent(address: string): boolean; cou
     return wrong;
   };
   return {
-    areSpent(address) {
+    areSpent(address: string) {
       const tried = current().get(placeOf(address));
       return tried === undefined ? current().size >= mostAddresses : tried >= mostTries;
     },
-    count(address) {
+    count(address: string) {
       const place = placeOf(address);
       current().set(place, (current().get(place) ?? 0) + 1);
     },

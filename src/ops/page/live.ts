@@ -30,13 +30,7 @@ export interface Listener {
 /** Reads once, and renders for each role among the listeners. */
 export type Look = () => Promise<(role: Role) => Parts>;
 
-export interface Live {
-  /** False if there are too many listeners. Listeners of one `topic` share queries. */
-  listen(topic: string, look: Look, listener: Listener): boolean;
-  leave(listener: Listener): void;
-  /** Ends all connections. */
-  close(): Promise<void>;
-}
+export type Live = ReturnType<typeof makeLive>;
 
 interface Topic {
   readonly listeners: Set<Listener>;
@@ -47,7 +41,7 @@ interface Topic {
 export function makeLive(
   clock: Clock,
   { failed, refresh }: { failed: (error: unknown) => string; refresh: () => Promise<void> },
-): Live {
+) {
   const topics = new Map<string, Topic>();
   const closing = new AbortController();
   let listening = 0;
@@ -81,7 +75,8 @@ export function makeLive(
   }
 
   return {
-    listen(topic, look, listener) {
+    /** False if there are too many listeners. Listeners of one `topic` share queries. */
+    listen(topic: string, look: Look, listener: Listener): boolean {
       if (listening >= mostListeners || closing.signal.aborted) return false;
       listening++;
       const known = topics.get(topic);
@@ -92,10 +87,11 @@ export function makeLive(
       }
       return true;
     },
-    leave(listener) {
+    leave(listener: Listener): void {
       for (const { listeners } of topics.values()) if (listeners.delete(listener)) listening--;
     },
-    async close() {
+    /** Ends all connections. */
+    async close(): Promise<void> {
       closing.abort();
       for (const { listeners } of topics.values()) each(listeners, one => one.end());
       await Promise.all([...topics.values()].map(({ done }) => done));

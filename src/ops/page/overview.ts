@@ -10,7 +10,7 @@ import { accountNames } from '../../status/accounts.ts';
 import { type Problem, readAllProblems, readProblems } from '../../status/problems.ts';
 import { type Run, readRuns } from '../../status/runs.ts';
 import { type Figures, readStreams } from '../../status/streams.ts';
-import { liveWorkers, type Worker } from '../../status/workers.ts';
+import { liveWorkers } from '../../status/workers.ts';
 import { type Bucket, creditBuckets, graphed, type Range, summed } from './credits.ts';
 
 const figures = [
@@ -36,28 +36,7 @@ export interface Operation {
   readonly outcome: string;
 }
 
-export interface AccountFigures {
-  /** Time of the snapshot, by the database's clock. */
-  readonly at: Date;
-  readonly account: string;
-  readonly streams: readonly (StreamFigures & Pick<Figures, 'gaps'>)[];
-  readonly problems: readonly Problem[];
-  readonly paused: readonly Paused[];
-  /** Recent runs, newest first, without runs of every minute that found nothing. */
-  readonly runs: readonly Run[];
-  /** Runs of the last 24 hours, quiet ones included. */
-  readonly day: readonly { kind: string; state: string; started_at: Date; finished_at: Date | null }[];
-  /** Number of those quiet runs in the last hour. */
-  readonly quiet: number;
-  readonly workers: readonly Worker[];
-  readonly operations: readonly Operation[];
-  /** Credit use of the source with the graph. */
-  readonly credits: readonly Bucket[];
-  /** Use of every other source in the last 24 hours, by hour. */
-  readonly requests: ReadonlyMap<SourceName, readonly Bucket[]>;
-  /** Undefined if it is off. */
-  readonly lake: LakeStatus | undefined;
-}
+export type AccountFigures = Awaited<ReturnType<typeof readAccount>>;
 
 const shownProblems = 50;
 const shownRuns = 15;
@@ -74,7 +53,7 @@ const isQuiet = ({ kind, state, inserted, updated, deleted, rejected }: Run): bo
   inserted + updated + deleted + rejected === 0;
 
 /** `range`: time range of the graph. */
-export async function readAccount(db: pg.Pool, account: string, range: Range): Promise<AccountFigures> {
+export async function readAccount(db: pg.Pool, account: string, range: Range) {
   return inSnapshot(db, async client => {
     const all = async <T extends pg.QueryResultRow>(sql: string): Promise<T[]> =>
       (await client.query<T>(sql, [account])).rows;
@@ -84,6 +63,7 @@ export async function readAccount(db: pg.Pool, account: string, range: Range): P
     for (const { name } of summed) requests.set(name, await creditBuckets(client, account, name, 'requests'));
     const anHourAgo = at.getTime() - 3_600_000;
     return {
+      /** Time of the snapshot, by the database's clock. */
       at,
       account,
       streams: await readStreams(client, [account], ...figures, 'gaps'),
@@ -91,9 +71,12 @@ export async function readAccount(db: pg.Pool, account: string, range: Range): P
       paused: await all<Paused>(
         'select stream, paused_at, paused_by, reason from sync.paused where account_id = $1 order by stream',
       ),
+      /** Recent runs, newest first, without runs of every minute that found nothing. */
       runs: runs.filter(one => !isQuiet(one)).slice(0, shownRuns),
+      /** Number of those quiet runs in the last hour. */
       quiet: runs.filter(one => isQuiet(one) && one.started_at.getTime() > anHourAgo).length,
-      day: await all(
+      /** Runs of the last 24 hours, quiet ones included. */
+      day: await all<{ kind: string; state: string; started_at: Date; finished_at: Date | null }>(
         `select kind, state, started_at, finished_at from sync.stored_runs
          where account_id = $1 and id > (
            select coalesce(max(id), 0) from sync.stored_runs
@@ -105,8 +88,11 @@ export async function readAccount(db: pg.Pool, account: string, range: Range): P
         `select id, at, who, action, subject, outcome from sync.operations
          where account_id = $1 order by at desc, id desc limit ${shownOperations}`,
       ),
+      /** Credit use of the source with the graph. */
       credits: await creditBuckets(client, account, graphed.name, range),
+      /** Use of every other source in the last 24 hours, by hour. */
       requests,
+      /** Undefined if it is off. */
       lake: await readLakeStatus(client),
     };
   });

@@ -19,18 +19,7 @@ import { type Step, stepsOf, unknownScale } from './render/graph.ts';
 import { runParts } from './render/run.ts';
 import { makeTargets } from './targets.ts';
 
-export interface Pages {
-  /** All accounts: those in the warehouse, and those with settings, valid or not. */
-  accounts(): Promise<readonly string[]>;
-  /** Streams of the account's configured sources; undefined without settings. */
-  streamsOf(account: string): readonly StreamKey[] | undefined;
-  account(account: string, range: Range): Look;
-  /** Undefined if the account has no such run. */
-  run(account: string, run: number): Promise<Look | undefined>;
-  fleet: Look;
-  /** Values of the graph, in credits per minute. */
-  credits(account: string, range: Range): Promise<Step[]>;
-}
+export type Pages = ReturnType<typeof makePages>;
 
 const dayMs = 24 * 3_600_000;
 /** Shown slots per schedule. */
@@ -46,7 +35,7 @@ export function makePages({
   clock: Clock;
   accounts: () => readonly Served[];
   refused: () => readonly string[];
-}): Pages {
+}) {
   const find = (account: string) => accounts().find(({ config }) => config.account === account);
   const all = (held: readonly string[]) => allAccounts(accounts(), refused(), held);
   const targetsOf = makeTargets(pg, clock);
@@ -85,19 +74,24 @@ export function makePages({
   }
 
   return {
-    async accounts() {
+    /** All accounts: those in the warehouse, and those with settings, valid or not. */
+    async accounts(): Promise<readonly string[]> {
       return all(await accountNames(pg));
     },
-    streamsOf(account) {
+    /** Streams of the account's configured sources; undefined without settings. */
+    streamsOf(account: string): readonly StreamKey[] | undefined {
       const one = find(account);
       return one && declared.filter(({ source }) => one.sources.has(source)).map(({ key }) => key);
     },
-    account: (account, range) => async () => {
-      const [figures, targets] = await Promise.all([readAccount(pg, account, range), targetsOf(account)]);
-      const known = knownOf(account);
-      return (role: Role): Parts => partsOf({ figures, targets, known, range, role, link: pathOf(account) });
-    },
-    async run(account, run) {
+    account:
+      (account: string, range: Range): Look =>
+      async () => {
+        const [figures, targets] = await Promise.all([readAccount(pg, account, range), targetsOf(account)]);
+        const known = knownOf(account);
+        return (role: Role): Parts => partsOf({ figures, targets, known, range, role, link: pathOf(account) });
+      },
+    /** Undefined if the account has no such run. */
+    async run(account: string, run: number): Promise<Look | undefined> {
       const read = () => readRun(pg, account, run, new Date(clock.now()));
       if ((await read()) === undefined) return undefined;
       return async () => {
@@ -106,11 +100,12 @@ export function makePages({
         return (role: Role): Parts => (found ? runParts(found, requests, { at, role, link: pathOf(account) }) : {});
       };
     },
-    async credits(account, range) {
+    /** Values of the graph, in credits per minute. */
+    async credits(account: string, range: Range): Promise<Step[]> {
       const { credits } = await readAccount(pg, account, range);
       return stepsOf(credits, knownOf(account).scale ?? unknownScale);
     },
-    fleet: async () => {
+    fleet: async (): ReturnType<Look> => {
       const { at, accounts: lines, lake } = await readFleetFigures(pg);
       const there = new Set(lines.map(({ account }) => account));
       const unread: AccountLine[] = all([...there])

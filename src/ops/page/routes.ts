@@ -10,11 +10,11 @@ import { UsageError } from '../../errors.ts';
 import { actionOf, doAction, saidOf } from './actions.ts';
 import type { Door, Visitor } from './auth.ts';
 import { type Range, ranges } from './credits.ts';
-import type { Listener, Live } from './live.ts';
+import type { Listener, Live, Look } from './live.ts';
 import type { Pages } from './pages.ts';
 import { pathOf } from './render/fleet.ts';
 import { html, text } from './render/html.ts';
-import { framed, messagePage, nameOf, style } from './render/layout.ts';
+import { type Framed, framed, messagePage, nameOf, style } from './render/layout.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -32,9 +32,9 @@ export interface Behind {
 }
 
 export function addRoutes(app: FastifyInstance, behind: Behind): void {
-  const files = serveFiles(app);
-  showPages(app, behind, files);
-  showRuns(app, behind, files);
+  const show = makeShow(behind.door, serveFiles(app));
+  showPages(app, behind.pages, show);
+  showRuns(app, behind.pages, show);
   takeActions(app, behind);
   sendEvents(app, behind);
 }
@@ -46,10 +46,8 @@ const wantsJson = ({ headers: { accept = '' } }: FastifyRequest) =>
 
 // --- pages ----------------------------------------------------------------------------------------------------------
 
-type Files = Parameters<typeof framed>[0]['files'];
-
 /** Serves the page's files under names with a hash, so that browsers fetch them once. */
-function serveFiles(app: FastifyInstance): Files {
+function serveFiles(app: FastifyInstance): Framed['files'] {
   const ofUplot = (name: string) => readFileSync(createRequire(import.meta.url).resolve(`uplot/dist/${name}`));
   const script = readFileSync(new URL('render/page.js', import.meta.url), 'utf8');
   const serve = (name: string, type: string, body: string | Buffer) => {
@@ -74,98 +72,76 @@ function serveFiles(app: FastifyInstance): Files {
   };
 }
 
-type Said = Parameters<typeof framed>[0]['said'];
+interface Page extends Pick<Framed, 'title' | 'heading' | 'rows' | 'events' | 'said'> {
+  readonly look: Look;
+  /** The account that its buttons act on. */
+  readonly account?: string;
+}
+
+type Show = (request: FastifyRequest, reply: FastifyReply, page: Page) => Promise<FastifyReply>;
+
+const makeShow =
+  (door: Door, files: Framed['files']): Show =>
+  async (request, reply, { look, account, ...page }) => {
+    const visitor = request.visitor!;
+    const parts = (await look())(visitor.role);
+    const actions = account !== undefined && visitor.role === 'operator' ? `${pathOf(account)}/actions` : undefined;
+    return sendHtml(reply, framed({ ...page, parts, visitor, files, actions, canLeave: door.asks }));
+  };
 
 const rangeOf = (asked: unknown): Range => (asked === 'day' || asked === 'week' ? asked : 'hour');
 const accountRows = [
-  ['now'],
-  ['problems'],
-  ['streams'],
-  ['credits'],
-  ['requests'],
-  ['runs'],
-  ['targets'],
+  ...[['now'], ['problems'], ['streams'], ['credits'], ['requests'], ['runs'], ['targets']],
   ['next', 'people'],
 ];
 
-async function accountPage(
-  { pages, door }: Behind,
-  files: Files,
-  { account, range, visitor, said }: { account: string; range: Range; visitor: Visitor; said?: Said },
-): Promise<string> {
-  const parts = (await pages.account(account, range)())(visitor.role);
-  const isOnly = (await pages.accounts()).length === 1;
-  return framed({
-    title: `${account}: Shelfdesk`,
-    heading: html`<h1>${text(account)}</h1>${isOnly ? null : html`<a href="/">All accounts</a>`}`,
-    ...{ parts, rows: accountRows, visitor, files, said },
-    canLeave: door.asks,
-    events: `/events?account=${encodeURIComponent(account)}&range=${range}`,
-    actions: visitor.role === 'operator' ? `${pathOf(account)}/actions` : undefined,
-  });
-}
-
-function showPages(app: FastifyInstance, behind: Behind, files: Files): void {
-  const { pages, door } = behind;
-  type Query = { range?: unknown; did?: unknown };
-  const saidBy = ({ did }: Query): Said =>
-    typeof did === 'string' && Object.hasOwn(saidOf, did) ? { words: saidOf[did]! } : undefined;
-
-  app.get<{ Querystring: Query }>('/', async (request, reply) => {
-    const names = await pages.accounts();
-    const visitor = request.visitor!;
+function showPages(app: FastifyInstance, pages: Pages, show: Show): void {
+  type Asked = { Querystring: { range?: unknown; did?: unknown } };
+  const showAccount = async (request: FastifyRequest<Asked>, reply: FastifyReply, account: string) => {
+    const { did } = request.query;
     const range = rangeOf(request.query.range);
-    if (names.length === 1)
-      return sendHtml(
-        reply,
-        await accountPage(behind, files, { account: names[0]!, range, visitor, said: saidBy(request.query) }),
-      );
-    return sendHtml(
-      reply,
-      framed({
-        title: 'Shelfdesk',
-        heading: html`<h1>All accounts</h1>`,
-        parts: (await pages.fleet())(visitor.role),
-        rows: [['now'], ['accounts']],
-        ...{ visitor, files, actions: undefined },
-        canLeave: door.asks,
-        events: '/events',
-      }),
-    );
+    const isOnly = (await pages.accounts()).length === 1;
+    return show(request as FastifyRequest, reply, {
+      title: `${account}: Shelfdesk`,
+      heading: html`<h1>${text(account)}</h1>${isOnly ? null : html`<a href="/">All accounts</a>`}`,
+      ...{ rows: accountRows, look: pages.account(account, range), account },
+      said: typeof did === 'string' && Object.hasOwn(saidOf, did) ? saidOf[did] : undefined,
+      events: `/events?account=${encodeURIComponent(account)}&range=${range}`,
+    });
+  };
+
+  app.get<Asked>('/', async (request, reply) => {
+    const names = await pages.accounts();
+    if (names.length === 1) return showAccount(request, reply, names[0]!);
+    const heading = html`<h1>All accounts</h1>`;
+    const rows = [['now'], ['accounts']];
+    return show(request as FastifyRequest, reply, {
+      ...{ title: 'Shelfdesk', heading, rows, look: pages.fleet, events: '/events' },
+    });
   });
 
-  app.get<{ Params: { account: string }; Querystring: Query }>('/accounts/:account', async (request, reply) => {
+  app.get<Asked & { Params: { account: string } }>('/accounts/:account', async (request, reply) => {
     const { account } = request.params;
     if (!(await pages.accounts()).includes(account)) return reply.callNotFound();
-    const range = rangeOf(request.query.range);
-    const said = saidBy(request.query);
-    return sendHtml(reply, await accountPage(behind, files, { account, range, visitor: request.visitor!, said }));
+    return showAccount(request as FastifyRequest<Asked>, reply, account);
   });
 }
 
 /** The number of a run in a path; 0 if it is none. */
 const runOf = (asked: unknown): number => (/^[1-9]\d{0,14}$/.test(String(asked)) ? Number(asked) : 0);
 
-function showRuns(app: FastifyInstance, { pages, door }: Behind, files: Files): void {
+function showRuns(app: FastifyInstance, pages: Pages, show: Show): void {
   app.get<{ Params: { account: string; run: string } }>('/accounts/:account/runs/:run', async (request, reply) => {
     const { account } = request.params;
     const id = runOf(request.params.run);
     const look = (await pages.accounts()).includes(account) ? await pages.run(account, id) : undefined;
     if (look === undefined) return reply.callNotFound();
-    const visitor = request.visitor!;
-    return sendHtml(
-      reply,
-      framed({
-        title: `Run ${id} of ${account}: Shelfdesk`,
-        heading: html`<h1>Run ${id}</h1><a href="${pathOf(account)}">${text(account)}</a>`,
-        parts: (await look())(visitor.role),
-        rows: [['run'], ['streams'], ['log'], ['people']],
-        ...{ visitor, files },
-        canLeave: door.asks,
-        events: `/events?account=${encodeURIComponent(account)}&run=${id}`,
-        actions: visitor.role === 'operator' ? `${pathOf(account)}/actions` : undefined,
-      }),
-    );
+    return show(request as FastifyRequest, reply, {
+      title: `Run ${id} of ${account}: Shelfdesk`,
+      heading: html`<h1>Run ${id}</h1><a href="${pathOf(account)}">${text(account)}</a>`,
+      ...{ rows: [['run'], ['streams'], ['log'], ['people']], look, account },
+      events: `/events?account=${encodeURIComponent(account)}&run=${id}`,
+    });
   });
 }
 
@@ -243,15 +219,12 @@ function sendEvents(app: FastifyInstance, { pages, live, door }: Behind): void {
     };
     const run = runOf(request.query.run);
     const ofRun = typeof account === 'string' && run > 0 ? await pages.run(account, run) : undefined;
-    const look = ofRun ?? (typeof account === 'string' ? pages.account(account, range) : pages.fleet);
-    const topic = ofRun
-      ? JSON.stringify([account, run])
-      : typeof account === 'string'
-        ? JSON.stringify([account, range])
-        : 'all';
+    const ofAccount = typeof account === 'string' ? pages.account(account, range) : pages.fleet;
+    const topic = JSON.stringify([account, ofRun ? run : range]);
     const headers = { ...reply.getHeaders(), 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' };
     raw.on('close', () => live.leave(listener));
-    if (!live.listen(topic, look, listener)) return reply.code(503).header('retry-after', '30').send('Too many look.');
+    if (!live.listen(topic, ofRun ?? ofAccount, listener))
+      return reply.code(503).header('retry-after', '30').send('Too many look.');
     reply.hijack();
     raw.writeHead(200, headers as Record<string, string>);
     raw.write('retry: 2000\n\n');

@@ -7,17 +7,13 @@ import { durably, transaction } from '../../engine/database/pool.ts';
 import { isAway } from '../../errors.ts';
 import type { Session } from './auth.ts';
 
-export interface EndedSessions {
-  /** Learns of the sessions that other processes ended. While the warehouse is away, those that are known count. */
-  refresh(): Promise<void>;
-  has(session: Session): boolean;
-  end(session: Session): Promise<void>;
-}
+export type EndedSessions = ReturnType<typeof makeEndedSessions>;
 
-export function makeEndedSessions(db: pg.Pool, now: () => number): EndedSessions {
+export function makeEndedSessions(db: pg.Pool, now: () => number) {
   const known = new Map<string, number>();
   return {
-    async refresh() {
+    /** Learns of the sessions that other processes ended. While the warehouse is away, those that are known count. */
+    async refresh(): Promise<void> {
       try {
         const { rows } = await db.query<{ session: string; ends_at: Date }>(
           'select session, ends_at from sync.secret_ended_sessions where ends_at > $1',
@@ -29,8 +25,8 @@ export function makeEndedSessions(db: pg.Pool, now: () => number): EndedSessions
       }
       for (const [session, endsMs] of known) if (endsMs <= now()) known.delete(session);
     },
-    has: ({ id }) => known.has(id),
-    async end({ id, endsMs }) {
+    has: ({ id }: Session) => known.has(id),
+    async end({ id, endsMs }: Session): Promise<void> {
       known.set(id, endsMs);
       await transaction(
         db,

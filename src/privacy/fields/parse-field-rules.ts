@@ -1,5 +1,6 @@
 /** Field rules as an operator writes them: their text, and why a rule cannot be followed. Pure. */
 import { nameOfKey } from '../../engine/database/stream-key.ts';
+import { nearest } from '../../words.ts';
 import { type Action, type FieldRule, innerOf, type Kinds } from './field-rules.ts';
 import { matches } from './foreign-values.ts';
 
@@ -89,7 +90,7 @@ function wrongName(kinds: Kinds, { kind: key, path, written, whole }: FieldRule)
 }
 
 const unknown = (of: string, field: string, names: readonly string[]) =>
-  `${of}.${field}, which is no field of ${of}; the nearest is ${of}.${nearest(field, names)} (a field that the specification does not name needs a *, such as ${of}.${field}*)`;
+  `${of}.${field}, which is no field of ${of}; the nearest is ${of}.${nearest(field, names, Infinity)} (a field that the specification does not name needs a *, such as ${of}.${field}*)`;
 
 function wrongAction(kinds: Kinds, { kind, path: [field = ''], action, written }: FieldRule): string | undefined {
   return action.name !== 'leave out' && kinds[kind]!.plain.includes(field)
@@ -112,19 +113,3 @@ function wrongPair(kinds: Kinds, rule: FieldRule, rules: readonly FieldRule[]): 
 
 const overlap = (one: string, other: string, names: readonly string[]) =>
   matches(one, other) || matches(other, one) || names.some(name => matches(one, name) && matches(other, name));
-
-/** How many letters must change, come or go. */
-export function distance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j++)
-      next[j] = Math.min(next[j - 1]! + 1, row[j]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1));
-    row = next;
-  }
-  return row.at(-1)!;
-}
-
-/** The name with the fewest changes of letters. */
-export const nearest = (name: string, names: readonly string[]): string =>
-  [...names].sort((a, b) => distance(name, a) - distance(name, b))[0] ?? '';

@@ -116,7 +116,7 @@ function makeBooks(catalog: Catalog): Source<BooksPart> {
       const again = question.kind === 'backfill' && question.range.again;
       return partsOfBooks(planning, catalog, { names, isSync, again });
     },
-    checks: async () => (await import('./doctor.ts')).catalogChecks,
+    checks: async () => ({ area: 'catalog', checks: (await import('./doctor.ts')).catalogChecks }),
     lakeTables,
     audit: {
       streams: [shelves.key, volumes.key],

@@ -9,7 +9,6 @@ import { booksOf } from './open.ts';
 import type { BooksPart } from './settings.ts';
 
 const dayMs = 24 * 3_600_000;
-const area = 'catalog' as const;
 const none = 'the book catalog is not configured';
 /** Share of the daily requests from which the check warns. */
 const nearlySpent = 0.9;
@@ -17,8 +16,6 @@ const nearlySpent = 0.9;
 export const catalogChecks: readonly SourceCheck<BooksPart>[] = [
   {
     name: 'catalog',
-    area,
-    of: 'account',
     looks: 'reachability of the catalog, and its key or token (401, 403); one request',
     needs: ['tables', 'sources of the account'],
     async run(context) {
@@ -43,8 +40,6 @@ export const catalogChecks: readonly SourceCheck<BooksPart>[] = [
   },
   {
     name: 'quota of the catalog',
-    area,
-    of: 'account',
     looks: 'requests of the last 24 hours against BOOKS_REQUESTS_PER_DAY',
     needs: ['catalog'],
     async run({ config, account, warehouse, server, clock }) {
@@ -68,8 +63,6 @@ export const catalogChecks: readonly SourceCheck<BooksPart>[] = [
   },
   {
     name: 'country of the catalog',
-    area,
-    of: 'account',
     looks: 'whether the catalog requires BOOKS_COUNTRY; one request if it is not set',
     needs: ['catalog'],
     async run(context) {

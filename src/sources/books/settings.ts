@@ -19,54 +19,49 @@ export const booksSettings = {
     end: '/books/v1',
     says: 'Base address of the book catalog; ends in `/books/v1`. HTTPS, with the same exceptions.',
     secret: true,
-    inFile: 'plain',
   },
   BOOKS_USERS: {
     schema: users.default([]),
     says: 'Ids of the users whose public shelves are mirrored, separated by commas or spaces.',
-    inFile: 'plain',
   },
   BOOKS_API_KEY: {
     schema: credential,
     says: 'API key for public data of the catalog.',
     secret: true,
-    inFile: 'reference',
+    onlyByReference: true,
   },
   BOOKS_ACCESS_TOKEN: {
     schema: credential,
     says: 'Long-lived access token of the user whose own library is mirrored. Without one, set the next three.',
     secret: true,
-    inFile: 'reference',
+    onlyByReference: true,
   },
   BOOKS_CLIENT_ID: {
     schema: credential,
     says: 'Id of the OAuth client that obtains tokens for that user.',
-    inFile: 'plain',
   },
   BOOKS_CLIENT_SECRET: {
     schema: credential,
     says: 'Secret of that OAuth client.',
     secret: true,
-    inFile: 'reference',
+    onlyByReference: true,
   },
   BOOKS_REFRESH_TOKEN: {
     schema: credential,
     says: "The user's refresh token for that OAuth client.",
     secret: true,
-    inFile: 'reference',
+    onlyByReference: true,
   },
   BOOKS_TOKEN_URL: {
     schema: address.default(new URL('https://oauth2.googleapis.com/token')),
     default: 'https://oauth2.googleapis.com/token',
     says: 'Token endpoint of that OAuth client.',
     secret: true,
-    inFile: 'plain',
   },
   BOOKS_LIBRARY: {
     schema: z.enum(['true', 'false'], { error: 'must be true or false' }).default('true'),
     default: 'true',
     says: "Whether the user's own library is mirrored if a token is set: true or false.",
-    inFile: 'plain',
   },
   BOOKS_COUNTRY: {
     schema: z
@@ -75,37 +70,31 @@ export const booksSettings = {
       .transform(value => value.toUpperCase())
       .optional(),
     says: 'Country of prices and sales information, such as DE.',
-    inFile: 'plain',
   },
   BOOKS_REQUESTS_PER_DAY: {
     schema: count(1).default(1000),
     default: '1000',
     says: 'Request quota for any 24 hours.',
-    inFile: 'plain',
   },
   BOOKS_REQUESTS_PER_SECOND: {
     schema: count(1).default(5),
     default: '5',
     says: 'Requests per second.',
-    inFile: 'plain',
   },
   BOOKS_SHELF_AGE_HOURS: {
     schema: count(1).default(168),
     default: '168',
     says: 'Age in hours after which a shelf is re-read even if it shows no change.',
-    inFile: 'plain',
   },
   BOOKS_VOLUME_AGE_DAYS: {
     schema: count(1).default(30),
     default: '30',
     says: 'Age in days after which a volume is fetched in full again.',
-    inFile: 'plain',
   },
   BOOKS_AUDIT_VOLUMES_PER_HOUR: {
     schema: count(0).default(5),
     default: '5',
     says: 'Random volumes per hour that `start` re-reads and compares while requests are idle, plus one shelf per five volumes; 0: none.',
-    inFile: 'plain',
   },
 } as const satisfies Record<string, Setting>;
 

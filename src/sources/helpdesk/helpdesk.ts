@@ -123,7 +123,7 @@ function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
         return partsOfSync(planning, question.streams);
       }
     },
-    checks: async () => (await import('./doctor/checks.ts')).helpdeskChecks,
+    checks: async () => ({ area: 'help desk', checks: (await import('./doctor/checks.ts')).helpdeskChecks }),
     lakeTables,
     audit: {
       streams: [tickets.key],

@@ -12,61 +12,52 @@ export const helpdeskSettings = {
     says: 'Base address of the help desk; ends in `/api/v1`. HTTPS, except to this machine itself and to names without a dot.',
     // The URL itself is no secret, but people paste keys and passwords into URLs.
     secret: true,
-    inFile: 'plain',
   },
   HELPDESK_TOKEN: {
     schema: credential,
     says: 'Access token of the help desk: made by installing its API app, in its settings (apps tab).',
     secret: true,
-    inFile: 'reference',
+    onlyByReference: true,
   },
   HELPDESK_CREDITS: {
     schema: count(1).default(100),
     default: '100',
     says: 'Credits of the whole account per period.',
-    inFile: 'plain',
   },
   HELPDESK_PERIOD_SECONDS: {
     schema: count(1).default(60),
     default: '60',
     says: 'Length of the credit period in seconds.',
-    inFile: 'plain',
   },
   HELPDESK_REQUESTS_PER_SECOND: {
     schema: count(1).default(6),
     default: '6',
     says: 'Requests per second of the whole account.',
-    inFile: 'plain',
   },
   HELPDESK_RESERVE: {
     schema: count(0).default(10),
     default: '10',
     says: "Credits of each period that are reserved for the account's other tools.",
-    inFile: 'plain',
   },
   HELPDESK_SINCE: {
     schema: moment.default(0),
     default: 'everything',
     says: 'Start of the mirror (ISO 8601); older records are not read.',
-    inFile: 'plain',
   },
   HELPDESK_LOOKBACK_SECONDS: {
     schema: count(0).default(120),
     default: '120',
     says: 'Lookback window in seconds: how late a record may appear. The next sync re-reads this window.',
-    inFile: 'plain',
   },
   AUDIT_TICKETS_PER_HOUR: {
     schema: count(0).default(50),
     default: '50',
     says: 'Random tickets per hour that `start` re-reads and compares while credits are idle; 0: none.',
-    inFile: 'plain',
   },
   MESSAGES_AGE_DAYS: {
     schema: count(0).default(0),
     default: '0',
     says: 'Age in days after which messages are re-read while credits are idle; 0: never.',
-    inFile: 'plain',
   },
 } as const satisfies Record<string, Setting>;
 

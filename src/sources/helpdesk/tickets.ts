@@ -6,6 +6,7 @@
 
 import { buildMerge, isAhead, page } from '../../engine/commit/merge.ts';
 import type { Queryable } from '../../engine/database/pool.ts';
+import { readingOf } from '../../engine/deletions/row-facts.ts';
 import { readMovingList } from '../../engine/reading/moving-list.ts';
 import type { Ask } from '../../engine/reading/reading.ts';
 import { factsOf, timeOf } from '../record/check.ts';
@@ -48,14 +49,12 @@ export const tickets: ListStream<Ticket> = {
   get: getTicket,
   quiet: { label_ids: 'label edits', state: 'state changes', snoozed_until: 'state changes' },
   daily: { list: open, where: `t.state in ('open', 'hold')` },
-  rowFacts: {
-    created: { at: 'created_at' },
-    details: { asOf: '_messages_as_of', by: '_messages_by' },
-    parts: [
-      { table: { name: 'helpdesk.messages', rows: rowsOf('messages') }, parent: 'ticket_id' },
-      { table: { name: 'helpdesk.attachments' }, parent: 'ticket_id' },
-    ],
-  },
+  rowFacts: { created: { at: 'created_at', checkedAt: readingOf('messages').asOf } },
+  details: ['messages'],
+  parts: [
+    { table: { name: 'helpdesk.messages', rows: rowsOf('messages') }, parent: 'ticket_id' },
+    { table: { name: 'helpdesk.attachments' }, parent: 'ticket_id' },
+  ],
   newestFirst: { stored: (db, account) => countListed(db, account, paging.perPage) },
   cuts: (db, claim) => knownCuts(db, claim, channels),
   among: ids => listTickets({ id: ids, page: 1, per_page: paging.perPage }),

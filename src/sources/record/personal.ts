@@ -1,4 +1,5 @@
 /** The personal data of a record, derived from its declaration. */
+import type { PersonalData } from '../../privacy/declared.ts';
 import { type AnyRecord, computedOf, fieldsThatAre } from './record.ts';
 
 /** Fields that stay where a person is erased. Unknown fields, objects, records of other streams and children go. */
@@ -36,3 +37,14 @@ export const tellingColumns = (of: AnyRecord): string[] =>
   fieldsThatAre(of, 'column').flatMap(([, facts]) =>
     facts.tells ? [facts.column, ...computedOf(facts).map(([column]) => column)] : [],
   );
+
+/** A part of a record with an address names the person of the whole record. */
+export function personalOf(record: AnyRecord): PersonalData | undefined {
+  const parts = fieldsThatAre(record, 'children');
+  const withContact = parts.flatMap(([name, facts]) => (contactsOf(facts.record!).length > 0 ? [name] : []));
+  const outermost = contactsOf(record).map(({ field }) => field.split('.')[0]!);
+  const contacts = [...new Set([...outermost, ...withContact])];
+  const columns = tellingColumns(record);
+  const areParts = parts.some(([, facts]) => tellingColumns(facts.record!).length > 0);
+  return columns.length + contacts.length > 0 || areParts ? { columns, contacts } : undefined;
+}

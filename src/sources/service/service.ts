@@ -13,16 +13,9 @@ import { contactsOf } from '../record/personal.ts';
 import { type AnyRecord, columnNameOf, type Facts, fieldsThatAre } from '../record/record.ts';
 import { parentColumn } from '../record/tables.ts';
 import type { Connection, ListStream, Row, Source, Uses } from '../source.ts';
+import type { DeclaredStream, FeedOptions, FullRefreshOptions, IncrementalOptions, Shared } from './declared.ts';
 import { limitOf, missingIn, wholeReader } from './paginator.ts';
-import {
-  type DeclaredStream,
-  type FeedOptions,
-  type FullRefreshOptions,
-  type IncrementalOptions,
-  type Shared,
-  streamsOf,
-  tablesOfStream,
-} from './streams.ts';
+import { streamsOf, tablesOfStream } from './streams.ts';
 
 /** How a service tells of a limit in its headers. */
 interface Told {
@@ -84,20 +77,17 @@ export function defineService<const N extends string>(service: Service<N>): Sour
         schema: address.optional(),
         says: `Base address of ${label}.`,
         secret: true,
-        inFile: 'plain',
       },
-      [names.key]: { schema: credential, says: `Key of ${label}.`, secret: true, inFile: 'reference' },
+      [names.key]: { schema: credential, says: `Key of ${label}.`, secret: true, onlyByReference: true },
       [names.since]: {
         schema: moment.default(0),
         default: 'everything',
         says: `Start of the mirror: records of ${label} that were last changed before are not read, where a list can be asked for changes.`,
-        inFile: 'plain',
       },
       [names.lookback]: {
         schema: count(0).default(service.lookbackSeconds ?? 10),
         default: String(service.lookbackSeconds ?? 10),
         says: `Longest time that a change of ${label} needs to appear in its lists.`,
-        inFile: 'plain',
       },
       ...limitSettings(service),
     },
@@ -128,7 +118,6 @@ const limitSettings = ({ name, label, limits }: Service<string>): Record<string,
         schema: count(1).default(one.requests),
         default: String(one.requests),
         says: `Requests that ${label} allows a ${one.per}.`,
-        inFile: 'plain',
       },
     ]),
   );

@@ -3,8 +3,8 @@ import type pg from 'pg';
 import { expect, test } from 'vitest';
 import { addMirrors } from '../../../src/engine/database/mirrors.ts';
 import { children, type Fields, id, integer, record, text, time } from '../../../src/sources/record/record.ts';
+import { fullRefresh } from '../../../src/sources/service/declared.ts';
 import { defineService } from '../../../src/sources/service/service.ts';
-import { fullRefresh } from '../../../src/sources/service/streams.ts';
 import { freshDatabase } from '../../support/postgres.ts';
 
 const line = (more: Fields = {}) => record('lines', 'Lines.', { id: id(), text: text('Text.').plain(), ...more });

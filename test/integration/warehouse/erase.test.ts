@@ -224,7 +224,7 @@ test('the worker may ask and erase without being the owner; readers see neither 
       )
       .finally(() => client.query('rollback'));
   };
-  expect(await as('shelfdesk_writer', `select sync.any_erased('default'), sync.contact_hash('x')`)).toBe(1);
+  expect(await as('shelfdesk_writer', `select sync.any_erased('default'), sync.contact_hash('default', 'x')`)).toBe(1);
   await client.query('begin; set local role shelfdesk_writer');
   const { customers } = await eraseNamed(client, 'default', { customer: 'c1' }, at(10), streams);
   await client.query('commit');
@@ -234,7 +234,7 @@ test('the worker may ask and erase without being the owner; readers see neither 
     for (const sql of [
       'select from sync.secret_erased',
       'select from sync.secret_erasure',
-      `select sync.contact_hash('x')`,
+      `select sync.contact_hash('default', 'x')`,
     ])
       expect(await as(role, sql), `${role}: ${sql}`).toMatch(/permission denied/);
   client.release();

@@ -10,7 +10,7 @@ import { readDetails } from '../../../src/engine/details/read-details.ts';
 import { noteFailure } from '../../../src/engine/load/failures.ts';
 import { syncList } from '../../../src/engine/load/list-loop.ts';
 import { runStream } from '../../../src/engine/load/run-stream.ts';
-import type { JobQueue } from '../../../src/engine/queue/queue.ts';
+import type { JobQueue } from '../../../src/engine/queue/job-queue.ts';
 import { reconcile } from '../../../src/engine/queue/reconcile.ts';
 import { noJobs } from '../../../src/engine/queue/worker.ts';
 import { type Claimant, finish, release, takeUp } from '../../../src/engine/runs/claims.ts';

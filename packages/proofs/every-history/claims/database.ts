@@ -1,5 +1,4 @@
 /** The tables of the claims, as a value that can be read and put back; and which workers live, as sync.is_alive sees it. */
-import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { makePool } from '../../../../src/engine/database/pool.ts';
 
@@ -75,23 +74,5 @@ export async function openClaims(url: string): Promise<ClaimsDatabase> {
       await presence.end();
       await pool.end();
     },
-  };
-}
-
-/** A database of its own, with all tables of this one, to which nobody may be connected. It goes afterwards. */
-export async function databaseFor(url: string): Promise<AsyncDisposable & { readonly url: string }> {
-  const own = new URL(url);
-  const template = own.pathname.slice(1);
-  own.pathname = `${template}_${randomBytes(6).toString('hex')}`;
-  const administer = async (statement: string) => {
-    const admin = new pg.Client({ connectionString: Object.assign(new URL(url), { pathname: 'postgres' }).href });
-    await admin.connect();
-    await admin.query(statement).finally(() => admin.end());
-  };
-  const name = own.pathname.slice(1);
-  await administer(`create database ${name} template ${template} strategy file_copy`);
-  return {
-    url: own.href,
-    [Symbol.asyncDispose]: () => administer(`drop database ${name} with (force)`),
   };
 }

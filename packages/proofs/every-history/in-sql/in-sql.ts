@@ -4,12 +4,11 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import type pg from 'pg';
-import type * as merge from '../../../../src/engine/commit/merge.ts';
-import type * as coverage from '../../../../src/engine/coverage/coverage.ts';
-import type * as ties from '../../../../src/engine/coverage/ties.ts';
+import * as merge from '../../../../src/engine/commit/merge.ts';
+import * as coverage from '../../../../src/engine/coverage/coverage.ts';
+import * as ties from '../../../../src/engine/coverage/ties.ts';
 import { transaction } from '../../../../src/engine/database/pool.ts';
 import type { Claim } from '../../../../src/engine/runs/claims.ts';
-import type { Load } from '../examined.ts';
 import {
   bits,
   commit,
@@ -24,19 +23,10 @@ import {
 import { asOf, begin, dateOf, type Rules, toMs, toSecond } from '../readers/world.ts';
 
 /** What keeps coverage and ties in the product. */
-export type Keeping = typeof coverage & typeof ties & Pick<typeof merge, 'laterVersion'>;
-
-export async function keepingOf(load: Load): Promise<Keeping> {
-  const { laterVersion } = await load<typeof merge>('src/engine/commit/merge.ts');
-  return {
-    ...(await load<typeof coverage>('src/engine/coverage/coverage.ts')),
-    ...(await load<typeof ties>('src/engine/coverage/ties.ts')),
-    laterVersion,
-  };
-}
+export const keeping = { ...coverage, ...ties, ...merge };
 
 /** Throws where PostgreSQL does not what the model does. Each has accounts of its own. */
-export type Compare = (keeping: Keeping, pool: pg.Pool) => Promise<void>;
+export type Compare = (pool: pg.Pool) => Promise<void>;
 
 export const lookback = 1;
 export const stream = 'helpdesk.tickets' as const;
@@ -52,7 +42,7 @@ export function same(what: string, is: unknown, should: unknown): void {
   throw new Error(`${what}: ${JSON.stringify(is)}, and the model says ${JSON.stringify(should)}`);
 }
 
-const enroll = (keeping: Keeping, db: pg.Pool | pg.ClientBase, account: string) =>
+const enroll = (db: pg.Pool | pg.ClientBase, account: string) =>
   keeping.register(
     db,
     { account, sinceMs: toMs(0), lookbackMs: lookback * 1000 },
@@ -60,8 +50,8 @@ const enroll = (keeping: Keeping, db: pg.Pool | pg.ClientBase, account: string) 
     date(0),
   );
 
-const versions: Compare = async (keeping, pool) => {
-  await enroll(keeping, pool, 'versions');
+const versions: Compare = async pool => {
+  await enroll(pool, 'versions');
   // Times of a row and of a record, when their replies were true at the earliest, and by when at the latest.
   const { rows } = await pool.query<{ t: number[]; e: number[]; later: boolean }>({
     text: `with cases as (
@@ -81,8 +71,8 @@ const versions: Compare = async (keeping, pool) => {
 };
 
 /** What a reply was true by may not be noted: then it is a minute after it was observed. */
-const unnoted: Compare = async (keeping, pool) => {
-  await enroll(keeping, pool, 'unnoted');
+const unnoted: Compare = async pool => {
+  await enroll(pool, 'unnoted');
   const { rows } = await pool.query<{ v: number; later: boolean }>({
     text: `with t as (select to_timestamp($1::float8) as _observed_at, to_timestamp($1 + 90) as updated_at, null::timestamptz as _true_by),
         cases as (select v, to_timestamp($1 + 80) as _observed_at, to_timestamp($1 + v) as updated_at, null::timestamptz as _true_by
@@ -96,7 +86,7 @@ const unnoted: Compare = async (keeping, pool) => {
     same(`a record of ${v} s`, later, isLater(noted, { order: 1, observed: 80, time: v, trueBy: 140 }, lookback));
 };
 
-const covered: Compare = async (keeping, pool) => {
+const covered: Compare = async pool => {
   for (const account of ['covered', 'beside'])
     await keeping.register(
       pool,
@@ -150,7 +140,7 @@ export async function store(client: pg.ClientBase, account: string, times: reado
     );
 }
 
-const settled: Compare = async (keeping, pool) => {
+const settled: Compare = async pool => {
   const times = [1, 2, 4];
   const all: KnownTie[] = [];
   for (const from of [0, 1, 2])
@@ -161,12 +151,12 @@ const settled: Compare = async (keeping, pool) => {
   for (const [n, tie] of all.entries())
     for (const known of [2, 3]) {
       const account = `settled${n}-${known}`;
-      await enroll(keeping, pool, account);
+      await enroll(pool, account);
       const claim = claimOf(account);
       await transaction(pool, async client => {
         await store(client, account, times);
         await keeping.cover(client, claim, 'default', { from: toMs(0), to: toMs(5) });
-        await note(keeping, client, claim, tie);
+        await note(client, claim, tie);
       });
       same('is something to settle', await keeping.hasRipe(pool, claim, toMs(known)), tie.toldBy <= known);
       await transaction(pool, client => keeping.settleTies(client, claim, table, toMs(known), date(9)));
@@ -184,7 +174,7 @@ const settled: Compare = async (keeping, pool) => {
     }
 };
 
-const note = (keeping: Keeping, client: pg.ClientBase, claim: Claim, tie: KnownTie, list = 'default') =>
+const note = (client: pg.ClientBase, claim: Claim, tie: KnownTie, list = 'default') =>
   keeping.noteTie(client, claim, list, {
     ids: tie.members.map(id => `r${id}`),
     from: toMs(tie.from),
@@ -193,7 +183,7 @@ const note = (keeping: Keeping, client: pg.ClientBase, claim: Claim, tie: KnownT
   });
 
 /** A version that may be the later one is noted, and its second is not claimed. */
-const held: Compare = async (keeping, pool) => {
+const held: Compare = async pool => {
   const rules: Rules = { lookback, perPage: 2, pages: 2, inclusive: true, ties: 'id', date: 'down' };
   let cases = 0;
   // What is known of this second by then.
@@ -211,24 +201,24 @@ const held: Compare = async (keeping, pool) => {
           cases++;
           const there = toldBy ? [{ from: shownTime, to: shownTime + 1, members: [1], toldBy, held: false }] : [];
           const model = commit({ ...empty, rows: [row], ties: there }, world, rules, [shown], {});
-          await enroll(keeping, pool, account);
+          await enroll(pool, account);
           await transaction(pool, async client => {
             await store(client, account, [time]);
-            for (const tie of there) await note(keeping, client, claimOf(account), tie);
+            for (const tie of there) await note(client, claimOf(account), tie);
             const passedOver = { r0: date(shownTime).toISOString() };
             await keeping.noteHeld(client, { account, table }, passedOver, toMs(asOf(world, rules)));
           });
           same(account, await mirrorOf(pool, account), { covered: 0, ties: model.ties });
           // Later a reading notes the same second: what is held stays.
           const again = { from: shownTime, to: shownTime + 1, toldBy: 3, members: [1, 2], held: false };
-          await transaction(pool, client => note(keeping, client, claimOf(account), again));
+          await transaction(pool, client => note(client, claimOf(account), again));
           const noted = commit(model, world, rules, [], { tie: { ...tieOf(again) } });
           same(`${account}, and again`, await mirrorOf(pool, account), { covered: 0, ties: noted.ties });
         }
   if (cases < 40) throw new Error(`${cases} cases`);
   // A record of the same time as its row is not held. The row may have been true long after it was observed.
   const account = 'held at one time';
-  await enroll(keeping, pool, account);
+  await enroll(pool, account);
   await transaction(pool, async client => {
     await store(client, account, [6]);
     await client.query('update helpdesk.tickets set _true_by = $2 where account_id = $1', [account, date(9)]);

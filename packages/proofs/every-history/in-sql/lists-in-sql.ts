@@ -10,7 +10,7 @@ import type { Claim } from '../../../../src/engine/runs/claims.ts';
 import { isNamed } from '../planted.ts';
 import { bits, has, topOf } from '../readers/mirror.ts';
 import { toMs, toSecond } from '../readers/world.ts';
-import { type Compare, claimOf, date, type Keeping, lookback, same, store, stream, table } from './in-sql.ts';
+import { type Compare, claimOf, date, keeping, lookback, same, store, stream, table } from './in-sql.ts';
 
 const lists = [
   { stream, list: 'default' },
@@ -19,7 +19,7 @@ const lists = [
 ] as const;
 const sets = (seconds: number) => Array.from({ length: 2 ** seconds }, (_, set) => set);
 
-const enroll = (keeping: Keeping, db: pg.Pool | pg.ClientBase, account: string, since = 0) =>
+const enroll = (db: pg.Pool | pg.ClientBase, account: string, since = 0) =>
   keeping.register(db, { account, sinceMs: toMs(since), lookbackMs: lookback * 1000 }, lists, date(0));
 
 /** The multirange of a set of seconds. */
@@ -36,7 +36,7 @@ const put = (db: pg.Pool | pg.ClientBase, account: string, set: number, redundan
   );
 
 /** What an account has registered, act by act. */
-const registered: Compare = async (keeping, pool) => {
+const registered: Compare = async pool => {
   const acts = [
     { since: 0, lookback: 1 },
     { since: 2, lookback: 1 },
@@ -44,7 +44,7 @@ const registered: Compare = async (keeping, pool) => {
     'read',
     'forget spam',
   ] as const;
-  await enroll(keeping, pool, 'registered beside');
+  await enroll(pool, 'registered beside');
   await put(pool, 'registered beside', 1);
   let cases = 0;
   for (const first of acts.slice(0, 2))
@@ -99,7 +99,7 @@ const walkAt = (second: number, more: Partial<Walk> = {}): Walk => ({
 });
 
 /** Where a sync resumes, and with which walk. */
-const resumed: Compare = async (keeping, pool) => {
+const resumed: Compare = async pool => {
   const beside = walkAt(7);
   const unknown = await keeping.readPosition(pool, claimOf('resumed by nobody'), 'default').catch(String);
   same('a list that is not registered', /list default of .* is not registered/.test(String(unknown)), true);
@@ -107,8 +107,8 @@ const resumed: Compare = async (keeping, pool) => {
     await transaction(pool, async client => {
       const account = `resumed ${since}`;
       const claim = claimOf(account);
-      await enroll(keeping, client, account, since);
-      await enroll(keeping, client, `${account} beside`, 1);
+      await enroll(client, account, since);
+      await enroll(client, `${account} beside`, 1);
       for (const [other, list] of [
         [claimOf(`${account} beside`), 'default'],
         [claim, 'spam'],
@@ -200,14 +200,14 @@ const haveRead = (client: pg.ClientBase, account: string, run: number, set: numb
   );
 
 /** Which gap a backfill reads next. */
-const gaps: Compare = async (keeping, pool) => {
+const gaps: Compare = async pool => {
   let cases = 0;
   for (const one of asked())
     await transaction(pool, async client => {
       const wanted = cases % 2;
       const account = `gaps ${cases++}`;
       const name = `${account} ${JSON.stringify(one)}`;
-      await enroll(keeping, client, account, wanted);
+      await enroll(client, account, wanted);
       await put(client, account, one.set);
       const before = await openRun(client, account, one);
       const run = await openRun(client, account, one, { beside: one.beside === 'told' ? [before] : [] });
@@ -263,10 +263,11 @@ const gaps: Compare = async (keeping, pool) => {
     });
 };
 
-const withoutWalk = (found: Awaited<ReturnType<Keeping['nextGap']>>) => found && { from: found.from, to: found.to };
+const withoutWalk = (found: Awaited<ReturnType<(typeof keeping)['nextGap']>>) =>
+  found && { from: found.from, to: found.to };
 
 /** A list whose records the default list shows as well: what a sweep proved of the default one is forgotten, once. */
-const redundant: Compare = async (keeping, pool) => {
+const redundant: Compare = async pool => {
   const accounts = ['redundant', 'redundant beside'];
   const sweep = (client: pg.ClientBase) =>
     client.query(
@@ -278,7 +279,7 @@ const redundant: Compare = async (keeping, pool) => {
     );
   const left = async (client: pg.ClientBase) => (await client.query('select from sync.swept')).rows.length;
   await transaction(pool, async client => {
-    for (const account of accounts) await enroll(keeping, client, account);
+    for (const account of accounts) await enroll(client, account);
     await client.query('delete from sync.swept');
     await sweep(client);
     await keeping.makeRedundant(client, claimOf('redundant'), 'spam');
@@ -296,7 +297,7 @@ const redundant: Compare = async (keeping, pool) => {
 };
 
 /** What was taken back stays open until it is read, or fails for another reason. */
-const open: Compare = async (keeping, pool) => {
+const open: Compare = async pool => {
   let cases = 0;
   for (const since of [0, 2, 3])
     for (const read of [0, bits(1, 2), bits(1, 3)])
@@ -307,7 +308,7 @@ const open: Compare = async (keeping, pool) => {
             const account = `open ${cases++}`;
             const claim = claimOf(account);
             await transaction(pool, async client => {
-              await enroll(keeping, client, account, since);
+              await enroll(client, account, since);
               await put(client, account, read, isRedundant);
               const gap = { from: toMs(1), to: toMs(3), reason: keeping.copiesDiffer };
               await keeping.addGap(client, claim, 'default', gap, date(9));
@@ -326,14 +327,14 @@ const open: Compare = async (keeping, pool) => {
 };
 
 /** Several ties at once, in two lists, and a member that was deleted. */
-const several: Compare = async (keeping, pool) => {
+const several: Compare = async pool => {
   const claim = claimOf('several');
   const tie = (from: number, ids: readonly string[], toldBy: number) => ({
     ...{ from: toMs(from), to: toMs(from + 1), toldBy: toMs(toldBy), ids },
   });
   await transaction(pool, async client => {
     for (const account of ['several', 'several beside']) {
-      await enroll(keeping, client, account);
+      await enroll(client, account);
       await store(client, account, [1, 2, 5, 3]);
       for (const { stream: of, list } of lists)
         await keeping.cover(client, { ...claimOf(account), stream: of }, list, { from: toMs(0), to: toMs(6) });
@@ -386,7 +387,7 @@ const several: Compare = async (keeping, pool) => {
 };
 
 /** What keeps a stream from being settled. */
-const unsettled: Compare = async (keeping, pool) => {
+const unsettled: Compare = async pool => {
   const claim = claimOf('unsettled');
   const is = async (what: string, settled: boolean) => same(what, await keeping.isSettled(pool, claim), settled);
   const reject = (account: string, of: string, cleared: number | null) =>
@@ -397,7 +398,7 @@ const unsettled: Compare = async (keeping, pool) => {
     );
   const tie = { from: toMs(0), to: toMs(1), toldBy: toMs(2), ids: ['r0'] };
   await transaction(pool, async client => {
-    for (const account of ['unsettled', 'unsettled beside']) await enroll(keeping, client, account);
+    for (const account of ['unsettled', 'unsettled beside']) await enroll(client, account);
     const others = [claimOf('unsettled beside'), { ...claim, stream: 'helpdesk.customers' as const }];
     for (const other of others) {
       await keeping.noteTie(client, other, 'default', tie);

@@ -1,8 +1,5 @@
 /** PostgreSQL does what the mirror of the small worlds does. */
 import { test } from 'vitest';
-import * as merge from '../../../../src/engine/commit/merge.ts';
-import * as coverage from '../../../../src/engine/coverage/coverage.ts';
-import * as ties from '../../../../src/engine/coverage/ties.ts';
 import { makePool } from '../../../../src/engine/database/pool.ts';
 import { freshDatabase } from '../../../../test/support/postgres.ts';
 import { comparisons } from './in-sql.ts';
@@ -11,5 +8,5 @@ import { listComparisons } from './lists-in-sql.ts';
 test.each(Object.entries({ ...comparisons, ...listComparisons }))('%s', async (_, compare) => {
   await using db = await freshDatabase();
   const pool = makePool(db.url);
-  await compare({ ...coverage, ...ties, ...merge }, pool).finally(() => pool.end());
+  await compare(pool).finally(() => pool.end());
 });

@@ -1,6 +1,5 @@
 /** Readers that are wrong: the source of the product with one line changed. The page says which small world finds each. */
-import type { Load } from '../examined.ts';
-import { withMistake } from '../planted.ts';
+import { type Mistaken, withMistake } from '../planted.ts';
 import type { Readers } from './small-worlds.ts';
 
 export interface Planted {
@@ -15,7 +14,7 @@ export interface Planted {
 const folder = 'src/engine/reading';
 const modules = ['moving-list', 'page-walk', 'by-creation', 'whole-list', 'by-cursor', 'collection'];
 
-export async function readersOf(load: Load): Promise<Readers> {
+async function readersOf(load: Mistaken<unknown>['load']): Promise<Readers> {
   const loaded = await Promise.all(modules.map(name => load<object>(`${folder}/${name}.ts`)));
   return Object.assign({}, ...loaded);
 }

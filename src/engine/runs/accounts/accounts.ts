@@ -1,6 +1,6 @@
 /** An account, and the addresses of the sources that it is bound to. */
 import type pg from 'pg';
-import { UsageError } from '../../../errors.ts';
+import { UsageError, unlessMoved } from '../../../errors.ts';
 import type { Client } from '../../database/pool.ts';
 
 /** A configured source: its address, the setting that holds the address, and its label. */
@@ -12,11 +12,15 @@ export interface Bound {
 }
 
 /**
- * Makes the account known. Returns the name of its job queue. Throws UsageError if it is bound to another address of one
- * of these sources. A source that is not configured stays bound.
+ * Makes the account known. Returns the name of its job queue. Throws UsageError if it has moved to
+ * another warehouse, or is bound to another address of one of these sources. A source that is not configured stays bound.
  */
 export async function nameAccount(db: pg.Pool, account: string, sources: readonly Bound[]): Promise<{ queue: string }> {
-  await db.query('insert into sync.accounts (account_id) values ($1) on conflict do nothing', [account]);
+  await db
+    .query('insert into sync.accounts (account_id) values ($1) on conflict do nothing', [account])
+    .catch(error => {
+      throw unlessMoved(error);
+    });
   const elsewhere = boundElsewhere(await addressesOf(db, account), account, sources);
   if (elsewhere !== undefined) throw elsewhere;
   const { rows } = await db.query<{ queue: string }>('select queue from sync.accounts where account_id = $1', [

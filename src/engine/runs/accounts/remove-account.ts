@@ -5,6 +5,7 @@
  */
 import type pg from 'pg';
 import { UsageError } from '../../../errors.ts';
+import { moveLock } from '../../database/move/fence.ts';
 import { type Client, type Queryable, transaction } from '../../database/pool.ts';
 import { withAccount } from '../runs.ts';
 
@@ -21,7 +22,7 @@ async function accountTables(db: Queryable): Promise<string[]> {
      from pg_class c join pg_namespace n on n.oid = c.relnamespace
      join pg_attribute a on a.attrelid = c.oid and a.attname = 'account_id' and not a.attisdropped
      left join sync.streams k on k.stream_key = n.nspname || '.' || c.relname
-     where (${ours}) and c.relkind in ('r', 'p') and not c.relispartition
+     where (${ours}) and c.relkind in ('r', 'p') and not c.relispartition and c.oid <> 'sync.moves'::regclass
      order by n.nspname || '.' || c.relname = 'sync.accounts', k.place nulls last, n.nspname = 'sync', 1`,
   );
   return rows.map(({ name }) => name);
@@ -30,6 +31,15 @@ async function accountTables(db: Queryable): Promise<string[]> {
 export interface Held {
   readonly table: string;
   readonly rows: number;
+}
+
+/** Where the account moved, if this warehouse is not to read it any more. */
+export async function movedTo(db: Queryable, account: string): Promise<string | undefined> {
+  const { rows } = await db.query<{ place: string }>(
+    `select place from sync.moves where account_id = $1 and state = 'moved'`,
+    [account],
+  );
+  return rows[0]?.place;
 }
 
 /** The tables that hold rows of the account. */
@@ -47,7 +57,9 @@ export async function rowsOf(db: Queryable, account: string): Promise<Held[]> {
 /** Ends all runs of the account, and pauses it. Throws UsageError while a process serves it. */
 export async function beginRemoval(db: pg.Pool, { account, who }: { account: string; who: string }, now: Date) {
   await withAccount(db, account, async client => {
-    await requireUnserved(client, account);
+    await requireUnserved(client, account, 'removed');
+    await client.query(removing);
+    await requireAtRest(client, account);
     await client.query(
       `insert into sync.paused (account_id, source, stream, paused_at, paused_by, reason)
        values ($1, '', '', $2, $3, 'the account is being removed') on conflict do nothing`,
@@ -58,7 +70,26 @@ export async function beginRemoval(db: pg.Pool, { account, who }: { account: str
   });
 }
 
-async function requireUnserved(client: Client, account: string): Promise<void> {
+/** An account that has moved is read-only for everybody else. Metrics are not kept for rows that are removed. */
+const removing = 'set local shelfdesk.copying = on';
+
+/** Throws UsageError while the account moves. */
+async function requireAtRest(client: Client, account: string): Promise<void> {
+  const { rows } = await client.query<{ state: string; place: string; free: boolean }>(
+    `select state, place, pg_try_advisory_xact_lock(${moveLock}, hashtext(account_id)) as free from sync.moves where account_id = $1`,
+    [account],
+  );
+  const [move] = rows;
+  if (move?.state === 'leaving')
+    throw new UsageError(
+      `account '${account}' is moving to ${move.place}`,
+      `Let it arrive, or run \`npx shelfdesk account move ${account} --give-up\` first.`,
+    );
+  if (move?.state === 'arriving' && !move.free)
+    throw new UsageError(`account '${account}' is just coming from ${move.place}`, 'Stop that move first.');
+}
+
+export async function requireUnserved(client: Queryable, account: string, what: 'removed' | 'moved'): Promise<void> {
   const { rows } = await client.query<{ host: string; pid: number }>(
     'select host, pid from sync.live_workers where account_id = $1 order by id limit 1',
     [account],
@@ -66,8 +97,8 @@ async function requireUnserved(client: Client, account: string): Promise<void> {
   const [serving] = rows;
   if (serving === undefined) return;
   throw new UsageError(
-    `account '${account}' is not removed: process ${serving.pid} on ${serving.host} serves it`,
-    'Stop that process, and run the same command again.',
+    `account '${account}' is not ${what}: process ${serving.pid} on ${serving.host} serves it`,
+    'Stop that process, or take the account out of its settings, and run the same command again.',
   );
 }
 
@@ -83,7 +114,7 @@ export async function clearAccount(
     let rows = 0;
     for (let removed = batch; removed === batch; rows += removed) {
       signal.throwIfAborted();
-      removed = await transaction(db, client => removeFrom(client, table, account));
+      removed = await transaction(db, client => removeFrom(client, table, account), `begin; ${removing}`);
     }
     if (rows > 0) told({ table, rows });
   }
@@ -99,12 +130,14 @@ async function removeFrom(client: Client, table: string, account: string, limit 
 
 /**
  * Removes what is left, with the account itself, in one transaction. If the lake is on, its next export takes the account
- * out of all files.
+ * out of all files. `keepsMark`: nobody reads it anew here, because it moved.
  */
-export async function endRemoval(db: pg.Pool, account: string): Promise<void> {
+export async function endRemoval(db: pg.Pool, account: string, keepsMark: boolean): Promise<void> {
   await withAccount(db, account, async client => {
-    await requireUnserved(client, account);
+    await requireUnserved(client, account, 'removed');
+    await client.query(removing);
     await forget(client, account);
+    if (!keepsMark) await client.query('delete from sync.moves where account_id = $1', [account]);
     for (const table of await listsOfAccounts(client))
       await client.query(`update ${table} set accounts = array_remove(accounts, $1) where $1 = any (accounts)`, [
         account,

@@ -72,7 +72,7 @@ export async function examineDetail(
     const { unread, late } = await examineRecords(look, { stream: of, reply, batch, askedMs, uncounted: true });
     if (unread + late.length > 0) return false;
   }
-  const at = { askedMs, asOfMs: reply.asOf, lock: false };
+  const at = { askedMs, asOfMs: reply.asOf, lock: false, details: details.name };
   const ours = (await standingOf(ctx.pg, claim.account, of, [id], at)).get(id);
   if (ours && !ours.hasTombstone && ours.hasMessages && ours.updatedMs === details.version(record))
     return examineMembers(look, { of, details }, reply, record, { askedMs, more });
@@ -95,7 +95,7 @@ async function examineMembers(
   const { batch, members, unreadable } = await detailBatch(stream, record, reply);
   const kinds = new Map(members.map(member => [member.id, stream.kindOf?.(member)]));
   return withCare(ctx, async (client, care) => {
-    const now = { askedMs, asOfMs: at.asOfMs, lock: true };
+    const now = { askedMs, asOfMs: at.asOfMs, lock: true, details: stream.name };
     const ours = (await standingOf(client, claim.account, of, [record.id], now)).get(record.id);
     const isSame =
       ours !== undefined && !ours.hasTombstone && ours.hasMessages && ours.updatedMs === stream.version(record);
@@ -141,11 +141,8 @@ async function examineMembers(
   });
 }
 
-function kindOfMembers(
-  { key, name, merge, of, kindOf }: Detail,
-  found: readonly Differing[],
-  kinds: Map<string, string | undefined>,
-) {
+function kindOfMembers(stream: Detail, found: readonly Differing[], kinds: Map<string, string | undefined>) {
+  const { name, merge, kindOf } = stream;
   const kind = kindOfEdit(merge, found, '');
   if (kind !== '') return kind;
   const edits = found.map(({ id, at, theirs, ours }) => {
@@ -153,7 +150,7 @@ function kindOfMembers(
     if (own !== undefined) return `${own} edits`;
     return at === 'row' ? name : `${name.replace(/s$/, '')} edits`;
   });
-  return kindsOfQuiet(edits, rowsOfParent({ key, of }).version);
+  return kindsOfQuiet(edits, rowsOfParent(stream).version);
 }
 
 /** Compares the names that the record embeds. */

@@ -31,7 +31,7 @@ export async function verifyStream(
   const { verifying, sample } = await beginVerifying(ctx, claim, of);
   await verifyMembers(verifying, compared);
   await examineNamesOfNothing(verifying.look, details);
-  if (sample === null) await verifyOrphans(verifying, of.rowFacts?.parts ?? [], details.key);
+  if (sample === null) await verifyOrphans(verifying, of.parts ?? [], details.key);
   return outcomeOf(verifying);
 }
 

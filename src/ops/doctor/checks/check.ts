@@ -29,8 +29,6 @@ interface Fix {
 interface Common {
   /** Unique name, for people. */
   readonly name: string;
-  /** Heading under which it is shown. */
-  readonly area: string;
   /** What the check examines, for the manual (docs/reference/doctor.md). */
   readonly looks: string;
   /** Names of checks that must have passed. Otherwise this check is skipped. */
@@ -39,7 +37,7 @@ interface Common {
 
 /** Runs once per process. `P`: what the doctor brings of it. */
 export interface ProcessCheck<P> extends Common {
-  readonly of: 'process';
+  readonly of?: undefined;
   run(context: P): Promise<Answer> | Answer;
 }
 
@@ -61,7 +59,14 @@ export interface SourceContext<Part> {
   server(): Promise<{ readonly aheadMs: number }>;
 }
 
-export type SourceCheck<Part> = AccountCheck<SourceContext<Part>>;
+/** Runs once per account. */
+export type SourceCheck<Part> = Omit<AccountCheck<SourceContext<Part>>, 'of'>;
+
+/** Checks under one heading. */
+export interface Area<C> {
+  readonly area: string;
+  readonly checks: readonly C[];
+}
 
 /** An array if the check has several findings. */
 export type Answer = Finding | readonly Finding[];
@@ -72,8 +77,6 @@ export const warn = (says: string, remedy: string, fix?: Fix): Finding => bad('w
 export const fail = (says: string, remedy: string, fix?: Fix): Finding => bad('fail', says, remedy, fix);
 
 const bad = (state: State, says: string, remedy: string, fix?: Fix): Finding => ({
-  state,
-  says,
-  remedy,
+  ...{ state, says, remedy },
   ...(fix && { fix }),
 });

@@ -10,7 +10,7 @@ import { refusalsOf, tooOld, wrongEncoding } from '../../../engine/database/refu
 import { compiles } from '../../../engine/database/server.ts';
 import { remedyOfConnect } from '../../../engine/database/session/connect-failures.ts';
 
-import { queueConnections } from '../../../engine/queue/queue.ts';
+import { queueConnections } from '../../../engine/queue/job-queue.ts';
 import { addressesOf, boundElsewhere } from '../../../engine/runs/accounts/accounts.ts';
 import { UsageError } from '../../../errors.ts';
 import { sources } from '../../../sources/index.ts';
@@ -27,8 +27,6 @@ const gigabyte = 1e9;
 export const databaseChecks: readonly Check[] = [
   {
     name: 'database',
-    area: 'database',
-    of: 'process',
     looks: 'reachability and login of PostgreSQL',
     needs: ['servers'],
     async run(context) {
@@ -46,8 +44,6 @@ export const databaseChecks: readonly Check[] = [
   },
   {
     name: 'database version',
-    area: 'database',
-    of: 'process',
     looks: 'version of PostgreSQL: 15 or newer',
     needs: ['database'],
     async run({ server }) {
@@ -58,8 +54,6 @@ export const databaseChecks: readonly Check[] = [
   },
   {
     name: 'encoding',
-    area: 'database',
-    of: 'process',
     looks: 'encoding of the database: UTF8',
     needs: ['database'],
     async run({ server }) {
@@ -70,8 +64,6 @@ export const databaseChecks: readonly Check[] = [
   },
   {
     name: 'schemas',
-    area: 'database',
-    of: 'process',
     looks: 'schemas of other programs with names that Shelfdesk needs',
     needs: ['database version', 'encoding'],
     async run({ warehouse }) {
@@ -83,8 +75,6 @@ export const databaseChecks: readonly Check[] = [
   },
   {
     name: 'writable',
-    area: 'database',
-    of: 'process',
     looks: 'whether the server accepts writes: no standby, not read-only',
     needs: ['database'],
     async run({ server }) {
@@ -97,8 +87,6 @@ export const databaseChecks: readonly Check[] = [
   },
   {
     name: 'rights',
-    area: 'database',
-    of: 'process',
     looks: 'rights of the role: creates schemas, and owns and writes the tables, or is in shelfdesk_writer',
     needs: ['writable', 'schemas'],
     async run({ server, warehouse }) {
@@ -144,8 +132,6 @@ export const databaseChecks: readonly Check[] = [
   },
   {
     name: 'btree_gist',
-    area: 'database',
-    of: 'process',
     looks: 'the extension, or the right to create it',
     needs: ['writable'],
     async run({ server }) {
@@ -165,8 +151,6 @@ export const databaseChecks: readonly Check[] = [
   },
   {
     name: 'tables',
-    area: 'database',
-    of: 'process',
     looks: 'pending migrations, and migrations of a newer version',
     needs: ['rights'],
     async run({ warehouse }) {
@@ -190,8 +174,6 @@ export const databaseChecks: readonly Check[] = [
   },
   {
     name: 'connections',
-    area: 'database',
-    of: 'process',
     looks: 'connection limits of server, database and role against the running processes and one more',
     needs: ['tables'],
     async run({ server, warehouse, fleetIfAny, look }) {
@@ -211,8 +193,6 @@ export const databaseChecks: readonly Check[] = [
   },
   {
     name: 'jit',
-    area: 'database',
-    of: 'process',
     looks: 'whether logins of any role compile their questions, which takes longer than asking most of them',
     needs: ['tables'],
     async run({ server, warehouse }) {
@@ -226,8 +206,6 @@ export const databaseChecks: readonly Check[] = [
   },
   {
     name: 'safe writing',
-    area: 'database',
-    of: 'process',
     looks: 'settings of the server that keep data after a power failure, and autovacuum',
     needs: ['database'],
     async run({ server }) {
@@ -245,21 +223,7 @@ export const databaseChecks: readonly Check[] = [
     },
   },
   {
-    name: 'compression',
-    area: 'database',
-    of: 'process',
-    looks: 'compression of long texts by the server: lz4 or pglz',
-    needs: ['database'],
-    async run({ server }) {
-      return (await server()).lz4
-        ? ok('long texts are compressed with lz4')
-        : ok('the server has no lz4: it compresses long texts with pglz, which needs more processor time');
-    },
-  },
-  {
     name: 'disk',
-    area: 'database',
-    of: 'process',
     looks: 'free disk space of the embedded database; size of the database on a server',
     needs: ['database'],
     async run({ server, warehouse }) {
@@ -273,8 +237,6 @@ export const databaseChecks: readonly Check[] = [
   },
   {
     name: 'search',
-    area: 'database',
-    of: 'process',
     looks: 'indexes of search, and what they take',
     needs: ['tables'],
     async run({ warehouse }) {
@@ -297,8 +259,6 @@ export const databaseChecks: readonly Check[] = [
   },
   {
     name: 'clock of the database',
-    area: 'database',
-    of: 'process',
     looks: 'clock of this machine against the clock of the database, which counts credits',
     needs: ['database'],
     async run({ server }) {
@@ -307,7 +267,6 @@ export const databaseChecks: readonly Check[] = [
   },
   {
     name: 'sources of the account',
-    area: 'database',
     of: 'account',
     looks: 'addresses in the settings against the addresses that the account was read from',
     needs: ['tables'],

@@ -10,8 +10,6 @@ const lateSeconds = 26 * 3600;
 export const lakeChecks: readonly Check[] = [
   {
     name: 'lake',
-    area: 'database',
-    of: 'process',
     looks: 'whether the lake, if it is on, has files that can be reached, was exported within a day, and did not fail',
     needs: ['tables'],
     async run({ warehouse, fleetIfAny, signal }) {

@@ -21,8 +21,6 @@ const mostFailed = 100;
 export const queueChecks: readonly Check[] = [
   {
     name: 'Redis',
-    area: 'queue',
-    of: 'process',
     looks: 'reachability and login of Redis, its role, and its free memory',
     needs: ['servers'],
     async run({ look, redis }) {
@@ -58,8 +56,6 @@ export const queueChecks: readonly Check[] = [
   },
   {
     name: 'Redis version',
-    area: 'queue',
-    of: 'process',
     looks: `Redis ${redisVersions.advised} or newer; BullMQ does not work below ${redisVersions.least}`,
     needs: ['Redis'],
     async run({ redis }) {
@@ -68,8 +64,6 @@ export const queueChecks: readonly Check[] = [
   },
   {
     name: 'Redis eviction',
-    area: 'queue',
-    of: 'process',
     looks: 'maxmemory-policy noeviction, so that full memory drops no jobs',
     needs: ['Redis'],
     async run({ redis }) {
@@ -85,8 +79,6 @@ export const queueChecks: readonly Check[] = [
   },
   {
     name: 'Redis persistence',
-    area: 'queue',
-    of: 'process',
     looks: 'appendonly, so that jobs survive a restart, and the result of the last write',
     needs: ['Redis'],
     async run({ redis }) {
@@ -105,8 +97,6 @@ export const queueChecks: readonly Check[] = [
   },
   {
     name: 'queue backend',
-    area: 'queue',
-    of: 'process',
     looks:
       'which queue it is, and that it will do for as many machines as there are; not whether others use another Redis',
     needs: ['tables'],
@@ -130,7 +120,6 @@ export const queueChecks: readonly Check[] = [
   },
   {
     name: 'jobs',
-    area: 'queue',
     of: 'account',
     looks: 'jobs that failed in the last day, and open runs without a job',
     needs: ['tables'],

@@ -7,8 +7,6 @@ import { ok, warn } from './check.ts';
 export const readerChecks: readonly Check[] = [
   {
     name: 'readers',
-    area: 'database',
-    of: 'process',
     looks: 'logins of readers, which must not create tables, and rights of backup roles',
     needs: ['tables'],
     async run({ warehouse }) {

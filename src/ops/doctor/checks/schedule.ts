@@ -8,7 +8,6 @@ import { streams, streamsOf } from '../../../sources/index.ts';
 import type { Check } from '../doctor-context.ts';
 import { ok, skipped, warn } from './check.ts';
 
-const area = 'schedule' as const;
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 const dayMs = 24 * hourMs;
@@ -22,7 +21,6 @@ const often = 8;
 export const scheduleChecks: readonly Check[] = [
   {
     name: 'next runs',
-    area,
     of: 'account',
     looks: 'next slots of the schedule',
     run({ config, clock }) {
@@ -47,7 +45,6 @@ export const scheduleChecks: readonly Check[] = [
   },
   {
     name: 'daylight saving',
-    area,
     of: 'account',
     looks: 'scheduled times that daylight saving skips or repeats in the next 13 months',
     run({ config, clock }) {

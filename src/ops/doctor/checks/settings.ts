@@ -20,8 +20,6 @@ const leastSecret = 8;
 export const settingsChecks: readonly Check[] = [
   {
     name: 'Node',
-    area: 'settings',
-    of: 'process',
     looks: 'version of Node',
     run({ node }) {
       if (isTooOld(node)) return fail(`Node ${node} is too old`, `Run it with Node ${leastNode} or newer.`);
@@ -30,8 +28,6 @@ export const settingsChecks: readonly Check[] = [
   },
   {
     name: 'settings',
-    area: 'settings',
-    of: 'process',
     looks: 'each setting alone, and contradictions between settings; reports all errors',
     run({ look, fleet }) {
       const wrong: { message: string; remedy: string }[] = [...look.wrong];
@@ -48,7 +44,6 @@ export const settingsChecks: readonly Check[] = [
   },
   {
     name: 'sources',
-    area: 'settings',
     of: 'account',
     looks: 'at least one configured source',
     run({ config }) {
@@ -64,7 +59,6 @@ export const settingsChecks: readonly Check[] = [
   },
   {
     name: 'proxies',
-    area: 'settings',
     of: 'account',
     looks: 'the proxy of HTTPS_PROXY or HTTP_PROXY that each source and webhook is reached through',
     run({ config }) {
@@ -86,8 +80,6 @@ export const settingsChecks: readonly Check[] = [
   },
   {
     name: 'servers',
-    area: 'settings',
-    of: 'process',
     looks: 'settings of database and queue',
     run({ look }) {
       if (look.servers === undefined) return skipped('DATABASE_URL or REDIS_URL is wrong, see above');
@@ -98,8 +90,6 @@ export const settingsChecks: readonly Check[] = [
   },
   {
     name: 'page',
-    area: 'settings',
-    of: 'process',
     looks: 'a token, if SHELFDESK_WEB_HOST opens the page to other machines',
     needs: ['settings'],
     run({ fleetIfAny }) {
@@ -117,8 +107,6 @@ export const settingsChecks: readonly Check[] = [
   },
   {
     name: 'names in .env',
-    area: 'settings',
-    of: 'process',
     looks: 'unknown names in .env, such as typos',
     async run({ look, fleetIfAny }) {
       if (look.file === undefined) return ok('there is no .env here');
@@ -138,8 +126,6 @@ export const settingsChecks: readonly Check[] = [
   },
   {
     name: 'files with secrets',
-    area: 'settings',
-    of: 'process',
     looks: 'other users who can read .env, or a file with a secret that SHELFDESK_CONFIG names',
     async run(context) {
       if (context.uid === undefined) return skipped('this system has no file modes');
@@ -154,8 +140,6 @@ export const settingsChecks: readonly Check[] = [
   },
   {
     name: 'the file of accounts',
-    area: 'settings',
-    of: 'process',
     looks: 'other users who can change the file of SHELFDESK_CONFIG',
     async run(context) {
       const [file] = context.fleetIfAny?.files ?? [];
@@ -174,8 +158,6 @@ export const settingsChecks: readonly Check[] = [
   },
   {
     name: 'command lines',
-    area: 'settings',
-    of: 'process',
     looks: 'secrets in command lines of processes, which every user of this machine can read',
     async run(context) {
       const secrets = allSecrets(context).filter(({ length }) => length >= leastSecret);

@@ -19,7 +19,6 @@ export const sourceChecks: readonly Check[] = [
   ...sources.map(
     (source): Check => ({
       name: `streams of ${source.label}`,
-      area: 'sources',
       of: 'account',
       looks: 'limits of the mirror, such as unknown deletions',
       needs: ['settings'],
@@ -35,7 +34,6 @@ export const sourceChecks: readonly Check[] = [
   ...sources.map(
     (source): Check => ({
       name: `pages of ${source.label}`,
-      area: 'sources',
       of: 'account',
       looks: 'pages with fewer records than were asked for, though others follow, as runs have met them',
       needs: ['tables'],
@@ -59,7 +57,6 @@ export const sourceChecks: readonly Check[] = [
   ...asked.map(
     (source): Check => ({
       name: source.label,
-      area: 'sources',
       of: 'account',
       looks: 'reachability of the source, and its credentials (401, 403); one request',
       needs: ['tables', 'sources of the account'],

@@ -16,7 +16,6 @@ import type { Check } from '../doctor-context.ts';
 import { countDrift, knownAccounts, newDrift, openRuns } from '../doctor-state.ts';
 import { fail, ok, warn } from './check.ts';
 
-const area = 'the work' as const;
 const hourMs = 3_600_000;
 /** A first load takes 37 hours for 100,000 tickets. */
 const longMs = 72 * hourMs;
@@ -37,8 +36,6 @@ async function thatHelp(deps: Parameters<typeof replay>[0], all: readonly Stored
 export const workChecks: readonly Check[] = [
   {
     name: 'accounts',
-    area,
-    of: 'process',
     looks: 'accounts of the warehouse that were read in the last week and have no settings',
     needs: ['settings', 'tables'],
     async run({ warehouse, fleetIfAny, clock }) {
@@ -57,8 +54,6 @@ export const workChecks: readonly Check[] = [
   },
   {
     name: 'versions',
-    area,
-    of: 'process',
     looks: 'versions of all live processes',
     needs: ['tables'],
     async run({ warehouse, version }) {
@@ -75,7 +70,6 @@ export const workChecks: readonly Check[] = [
   },
   {
     name: 'runs',
-    area,
     of: 'account',
     looks: 'open runs that no live process can continue, or that are days old',
     needs: ['tables'],
@@ -111,7 +105,6 @@ export const workChecks: readonly Check[] = [
   },
   {
     name: 'drift',
-    area,
     of: 'account',
     looks: 'new kinds of drift in the last seven days',
     needs: ['tables'],
@@ -137,7 +130,6 @@ export const workChecks: readonly Check[] = [
   },
   {
     name: 'replayable rejects',
-    area,
     of: 'account',
     looks: 'rejects whose stored payload can be replayed without a request',
     needs: ['tables'],
@@ -166,7 +158,6 @@ export const workChecks: readonly Check[] = [
   },
   {
     name: 'open problems',
-    area,
     of: 'account',
     looks: 'rows of sync.problems, each with its remedy',
     needs: ['tables'],

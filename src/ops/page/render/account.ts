@@ -70,7 +70,7 @@ export const badge = (state: string): Html =>
   html`<span class="badge is-${state}"><span aria-hidden="true">${signs[state] ?? '·'}</span> ${stateNames[state] ?? state}</span>`;
 
 /** All buttons belong to the page's single form, which knows the account. */
-export function button(
+function button(
   role: Role,
   action: string,
   label: string,
@@ -194,7 +194,15 @@ function gapsOf(gaps: Figures['gaps'], stream: string, at: Date): Html {
 
 // --- runs -----------------------------------------------------------------------------------------------------------
 
-export const canRetry = new Set(['failed', 'partial', 'interrupted']);
+const canRetry = new Set(['failed', 'partial', 'interrupted']);
+
+const isOpen = ({ state, finished_at }: Run) => finished_at === null && state === 'running';
+
+export function runButton(run: Run, role: Role): Html | null {
+  const how = { about: `run ${run.run}`, quiet: true };
+  if (isOpen(run)) return button(role, `cancel ${run.run}`, 'Cancel', how);
+  return canRetry.has(run.state) ? button(role, `retry ${run.run}`, 'Retry', how) : null;
+}
 
 function runs({ figures, role, link }: Shown): Html {
   const { at, quiet } = figures;
@@ -227,7 +235,6 @@ function ofDay({ day, at }: Shown['figures']): Html {
 
 function run(one: Run, { at, role, link }: Pick<Shown, 'role' | 'link'> & { at: Date }): Html {
   const { run: id, kind, state, retries } = one;
-  const isOpen = one.finished_at === null && state === 'running';
   const figures = [one.seen, one.inserted, one.updated, one.deleted, one.rejected, one.credits].map(amount);
   const values = [
     html`<span class="run is-${isMostlyRejected(one) ? 'failed' : state}">${state}${isMostlyRejected(one) ? ', most rejected' : null}</span>`,
@@ -237,16 +244,11 @@ function run(one: Run, { at, role, link }: Pick<Shown, 'role' | 'link'> & { at: 
   const said = one.streams.filter(
     ({ error, note, waits_for }) => error !== null || note !== null || waits_for !== null,
   );
-  const action = isOpen
-    ? button(role, `cancel ${id}`, 'Cancel', { about: `run ${id}`, quiet: true })
-    : canRetry.has(state)
-      ? button(role, `retry ${id}`, 'Retry', { about: `run ${id}`, quiet: true })
-      : null;
   return html`
-<tr data-key="run-${id}"><th scope="row"><a href="${link}/runs/${id}">${id}</a> <span class="kind">${kind}</span>${retries === null ? null : html` <span class="soft">retries ${retries}</span>`}</th>${[...values, ...figures].map((value, i) => cell(runHeads[i]!, value, i > 1 ? 'n' : undefined))}${role === 'operator' ? html`<td class="n">${action}</td>` : null}</tr>${
-    said.length === 0 && !isOpen
+<tr data-key="run-${id}"><th scope="row"><a href="${link}/runs/${id}">${id}</a> <span class="kind">${kind}</span>${retries === null ? null : html` <span class="soft">retries ${retries}</span>`}</th>${[...values, ...figures].map((value, i) => cell(runHeads[i]!, value, i > 1 ? 'n' : undefined))}${role === 'operator' ? html`<td class="n">${runButton(one, role)}</td>` : null}</tr>${
+    said.length === 0 && !isOpen(one)
       ? null
-      : html`<tr class="said" data-key="said-${id}"><td colspan="${role === 'operator' ? 11 : 10}">${isOpen ? html`<p>${progress(one.streams)}</p>` : null}${said.map(reason)}</td></tr>`
+      : html`<tr class="said" data-key="said-${id}"><td colspan="${role === 'operator' ? 11 : 10}">${isOpen(one) ? html`<p>${progress(one.streams)}</p>` : null}${said.map(reason)}</td></tr>`
   }`;
 }
 

@@ -42,14 +42,8 @@ export const amount = (n: number): string => words.amount(Math.round(n));
 export const count = (n: number, one: string, many = `${one}s`): string =>
   words.count(Math.round(n), one, many).replace(' ', '\u00a0');
 
-/** Formats a duration with about two digits: `3 s`, `4 min`, `33 h`. */
-export function lasting(seconds: number): string {
-  const s = Math.max(0, seconds);
-  if (s < 90) return `${Math.round(s)}\u00a0s`;
-  if (s < 90 * 60) return `${Math.round(s / 60)}\u00a0min`;
-  if (s < 48 * 3600) return `${Math.round(s / 3600)}\u00a0h`;
-  return `${Math.round(s / 86_400)}\u00a0d`;
-}
+/** `3 s`, `4 min`, `33 h`. */
+export const lasting = (seconds: number): string => words.duration(seconds).replace(' ', '\u00a0');
 
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 const two = (n: number) => String(n).padStart(2, '0');

@@ -42,7 +42,7 @@ ${inside}
 `.html;
 }
 
-interface Framed {
+export interface Framed {
   readonly title: string;
   readonly heading: Html;
   readonly parts: Parts;
@@ -62,21 +62,11 @@ interface Framed {
     readonly plotStyle: string;
   };
   /** Result of the last action. */
-  readonly said?: { readonly words: string; readonly remedy?: string } | undefined;
+  readonly said?: string | undefined;
 }
 
-export function framed({
-  title,
-  heading,
-  parts,
-  rows,
-  visitor,
-  canLeave,
-  events,
-  actions,
-  files,
-  said,
-}: Framed): string {
+export function framed({ title, heading, parts, rows, visitor, canLeave, ...page }: Framed): string {
+  const { events, actions, files, said } = page;
   const csrf = html`<input type="hidden" name="csrf" value="${visitor.csrf ?? ''}">`;
   const head = html`<link rel="stylesheet" href="${files.style}">
 <link rel="stylesheet" href="${files.plotStyle}">
@@ -91,7 +81,7 @@ export function framed({
 <p class="who"><span id="live">As of this moment; times are UTC.</span> <span>${visitor.role}</span>${canLeave ? html` <form method="post" action="/logout">${csrf}<button class="quiet">Log out</button></form>` : null}</p>
 </header>
 <main id="main" tabindex="-1" data-events="${events}">
-<p id="said" role="alert"${said?.remedy === undefined ? null : html` class="refused"`}>${said === undefined ? null : html`${said.words}${said.remedy === undefined ? null : html` ${said.remedy}`}`}</p>
+<p id="said" role="alert">${said ?? null}</p>
 ${actions === undefined ? null : html`<form id="actions" method="post" action="${actions}">${csrf}</form>`}
 ${rows.map(row => {
   const there = row.filter(id => id in parts);

@@ -4,7 +4,7 @@ import type { LoggedRequest } from '../../../engine/runs/request-log.ts';
 import { runKinds } from '../../../engine/runs/run-kinds.ts';
 import { forecastCredits, type Run, type RunOrigin, type RunStream, runState } from '../../../status/runs.ts';
 import type { Role } from '../auth.ts';
-import { button, canRetry, type Parts } from './account.ts';
+import { type Parts, runButton } from './account.ts';
 import { amount, cell, count, type Html, html, lasting, prose, text, time } from './html.ts';
 import { timeline } from './timeline.ts';
 
@@ -23,7 +23,7 @@ export function runParts(
 }
 
 function about(run: Run & RunOrigin, at: Date, role: Role, link: string): Html {
-  const { run: id, kind, started_at, finished_at, seconds, credits } = run;
+  const { kind, started_at, finished_at, seconds, credits } = run;
   const [state, forecast] = [runState(run), forecastCredits(run)];
   const isOpen = finished_at === null;
   const rows: [string, Html | string | null][] = [
@@ -41,13 +41,7 @@ function about(run: Run & RunOrigin, at: Date, role: Role, link: string): Html {
 <h2>${kind} <span class="run is-${state}">${state}</span></h2>
 <p class="soft">A ${kind} run ${runKinds[kind].does}.</p>
 <dl class="next">${rows.map(([name, value]) => (value === null ? null : html`<div class="slot"><dt>${name}</dt><dd>${value}</dd></div>`))}</dl>
-${
-  isOpen
-    ? button(role, `cancel ${id}`, 'Cancel', { about: `run ${id}`, quiet: true })
-    : canRetry.has(state)
-      ? button(role, `retry ${id}`, 'Retry', { about: `run ${id}`, quiet: true })
-      : null
-}`;
+${runButton(run, role)}`;
 }
 
 const linkTo = (link: string, run: number): Html => html`<a href="${link}/runs/${run}">run ${run}</a> `;

@@ -11,13 +11,10 @@ import type { HelpdeskPart } from '../settings.ts';
 import { oldestTickets } from './oldest-tickets.ts';
 
 const dayMs = 24 * 3_600_000;
-const area = 'help desk' as const;
 
 export const helpdeskChecks: readonly SourceCheck<HelpdeskPart>[] = [
   {
     name: 'help desk',
-    area,
-    of: 'account',
     looks: 'reachability of the help desk, its token (401), and the right to read tickets (403); one request',
     // Requests go only to the help desk that the account has mirrored: they spend its credits.
     needs: ['tables', 'sources of the account'],
@@ -46,8 +43,6 @@ export const helpdeskChecks: readonly SourceCheck<HelpdeskPart>[] = [
   },
   {
     name: 'clock of the help desk',
-    area,
-    of: 'account',
     looks: 'Date header of the reply and times of its records against the clocks of this machine and the database',
     needs: ['help desk'],
     async run(context) {
@@ -59,8 +54,6 @@ export const helpdeskChecks: readonly SourceCheck<HelpdeskPart>[] = [
   },
   {
     name: 'limits',
-    area,
-    of: 'account',
     looks: 'limit that the help desk announces against HELPDESK_CREDITS',
     needs: ['help desk'],
     async run(context) {
@@ -80,8 +73,6 @@ export const helpdeskChecks: readonly SourceCheck<HelpdeskPart>[] = [
   },
   {
     name: 'use by others',
-    area,
-    of: 'account',
     looks: 'highest use of other tools in one period of the last day against HELPDESK_RESERVE',
     needs: ['help desk'],
     async run(context) {

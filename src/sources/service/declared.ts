@@ -1,0 +1,133 @@
+/**
+ * How a service declares its streams, in a line each: the names of options are those of declarative connectors elsewhere. A list is read
+ * whole (`fullRefresh`), from the last change on (`incremental`), or from the last new record on (`created`). A `feed` is read behind
+ * the last event.
+ */
+import type { AnyRecord, Facts, Field } from '../record/record.ts';
+import type { Paginator } from './paginator.ts';
+
+type NamesOf<R extends AnyRecord> = Extract<keyof R['fields'], string>;
+type TimesOf<R extends AnyRecord> = {
+  [K in NamesOf<R>]: R['fields'][K] extends Field<unknown, 'timestamptz'> ? K : never;
+}[NamesOf<R>];
+/** Times that each record has. */
+type CertainTimesOf<R extends AnyRecord> = {
+  [K in NamesOf<R>]: R['fields'][K] extends Field<string, 'timestamptz'> ? K : never;
+}[NamesOf<R>];
+
+/** `/invoices/:id` */
+type ById = `${string}:id${string}`;
+
+interface Options {
+  /** Path of the records in the body. Default: that of the service. */
+  readonly dataSelector?: string;
+  /** Parameters of each request. */
+  readonly params?: Readonly<Record<string, string>>;
+  /** Default: that of the service. */
+  readonly paginator?: Paginator;
+  /** `fresh`: a run of each minute, and each night. */
+  readonly schedule?: 'fresh' | 'nightly';
+  /** Freshness target, such as `26h`. Default: `5m` in the fresh schedule, otherwise `26h`. */
+  readonly target?: string;
+}
+
+export interface ListOptions extends Options {
+  /** The path of one record. With it, deletions are confirmed: only a 404 counts. */
+  readonly get?: ById;
+  /** Path of the record in the body of its own reply. Default: the body is the record. */
+  readonly getSelector?: string;
+  /** The reason why deletions cannot be detected: the list hides records that exist. */
+  readonly deletionsUnknown?: string;
+}
+
+export interface FullRefreshOptions<R extends AnyRecord> extends ListOptions {
+  /** The time of the last change, by which `verify` tells a late change from a difference. */
+  readonly updatedAt?: TimesOf<R>;
+}
+
+export interface IncrementalOptions<R extends AnyRecord> extends ListOptions {
+  /** The time that grows with each change; of a list by creation the time of creation. The list is in its ascending order. */
+  readonly cursor: CertainTimesOf<R>;
+  /** The parameter that wants records since a time, inclusive or not. */
+  readonly startParam: string;
+}
+
+export interface FeedOptions<R extends AnyRecord> extends Options {
+  /** The parameter that wants what comes behind the event of this id. */
+  readonly cursorParam: string;
+  /** Path of the word whether more events follow. Default: an empty page is the last one. */
+  readonly hasMorePath?: string;
+  /** Its events say that records of other streams were deleted. */
+  readonly deletes?: Deletes<R>;
+}
+
+/** `of`: the stream of the deleted records, or by the word in the field `type`. */
+type Deletes<R extends AnyRecord> = { readonly id: NamesOf<R>; readonly at: CertainTimesOf<R> } & (
+  | { readonly of: string }
+  | { readonly type: NamesOf<R>; readonly of: Readonly<Record<string, string>> }
+);
+
+interface Of<K extends string, O extends Options> {
+  readonly kind: K;
+  readonly record: AnyRecord;
+  readonly path: string;
+  readonly options: O;
+}
+// biome-ignore lint/suspicious/noExplicitAny: options are checked where they are written
+type Any = any;
+export type DeclaredStream =
+  | Of<'full refresh', FullRefreshOptions<Any>>
+  | Of<'incremental' | 'created', IncrementalOptions<Any>>
+  | Of<'feed', FeedOptions<Any>>;
+
+export const fullRefresh = <R extends AnyRecord>(
+  record: R,
+  path: string,
+  options: FullRefreshOptions<R> = {},
+): DeclaredStream => ({ kind: 'full refresh', record: ofService(record), path, options });
+
+export const incremental = <R extends AnyRecord>(
+  record: R,
+  path: string,
+  options: IncrementalOptions<R>,
+): DeclaredStream => ({ kind: 'incremental', record: ofService(record), path, options });
+
+/** Only new records show up in it. An edit shows when a sweep reads all of it. */
+export const created = <R extends AnyRecord>(
+  record: R,
+  path: string,
+  options: IncrementalOptions<R>,
+): DeclaredStream => ({ kind: 'created', record: ofService(record), path, options });
+
+export const feed = <R extends AnyRecord>(record: R, path: string, options: FeedOptions<R>): DeclaredStream => ({
+  kind: 'feed',
+  record: withNeeded(ofService(record), options.deletes),
+  path,
+  options,
+});
+
+function withFields(record: AnyRecord, change: (facts: Facts, name: string) => Facts): AnyRecord {
+  const fields = Object.entries(record.fields as Record<string, Facts>);
+  return { ...record, fields: Object.fromEntries(fields.map(([name, facts]) => [name, change(facts, name)])) };
+}
+
+/** A service may write ids, and what is declared as text, as numbers. */
+const ofService = (record: AnyRecord): AnyRecord => ({
+  ...withFields(record, facts => (facts.record ? { ...facts, record: ofService(facts.record) } : facts)),
+  mayBeNumbers: true,
+});
+
+/** Without these fields an event says nothing. */
+function withNeeded(record: AnyRecord, deletes: Deletes<Any> | undefined): AnyRecord {
+  if (deletes === undefined) return record;
+  const needed: string[] = [deletes.id, deletes.at, ...('type' in deletes ? [deletes.type] : [])];
+  return withFields(record, (facts, name) => (needed.includes(name) ? { ...facts, needed: true } : facts));
+}
+
+/** What the streams of a service share. */
+export interface Shared {
+  readonly name: string;
+  readonly label: string;
+  readonly paginator: Paginator;
+  readonly dataSelector?: string;
+}

@@ -1,0 +1,323 @@
+/** `account move --to postgres://…`: an account goes from one real database to another. */
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { changeWarehouse, type Move, type Place } from '../../src/engine/runs/accounts/change-warehouse.ts';
+import { shelfdesk } from '../support/cli.ts';
+import { type Fleet, openFleet } from '../support/fleet.ts';
+import { ran } from '../support/here.ts';
+import { differences, noSandboxLimits } from '../support/mirror.ts';
+import { emptyDatabase, freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { bePresent } from '../support/present.ts';
+import { accountTables, beginningOf, dump, fillTables, sequencesOf, spreadNumbers } from '../support/whole-account.ts';
+
+/** Of the warehouse, not of the account. */
+const stays = ['sync.workers', 'sync.lake_pending', 'sync.moves'];
+const unlimited = {
+  HELPDESK_CREDITS: String(noSandboxLimits.credits),
+  HELPDESK_REQUESTS_PER_SECOND: String(noSandboxLimits.requestsPerSecond),
+};
+
+const stack = new AsyncDisposableStack();
+afterAll(() => stack.disposeAsync());
+let fleet: Fleet;
+let [a, b]: TestDatabase[] = [];
+const run = (db: TestDatabase, ...args: string[]) => ran(args, { ...fleet.env, DATABASE_URL: db.url }, fleet.folder);
+const rows = async (db: TestDatabase, sql: string, ...values: unknown[]) => (await db.pool.query(sql, values)).rows;
+
+beforeAll(async () => {
+  [a, b] = [stack.use(await freshDatabase()), stack.use(await freshDatabase())];
+  fleet = await openFleet(stack, ['ada', 'ben', 'cem'], {
+    env: {},
+    world: name => ({ ...noSandboxLimits, tickets: 40, seed: name.charCodeAt(0) }),
+    settings: () => unlimited,
+  });
+  await spreadNumbers(a!.pool);
+  // Databases of tests are copies of one, keys included.
+  await b!.pool.query(`update sync.secret_erasure set inner_key = sha256(inner_key) || sha256(outer_key)`);
+  for (const [db, name] of [
+    [a, 'ada'],
+    [a, 'ben'],
+    [b, 'cem'],
+  ] as const)
+    expect(await run(db!, '--account', name, 'sync')).toMatchObject({ code: 0 });
+}, 120_000);
+
+const placeOf = (db: TestDatabase): Place => ({ url: db.url, pg: db.pool, name: new URL(db.url).pathname });
+
+const move = (account = 'ada', [from, to] = [a!, b!]): Move => ({
+  account,
+  who: 'test',
+  from: placeOf(from!),
+  to: placeOf(to!),
+});
+const watching = (told: (table: string, rows: number | null) => void = () => {}) => ({
+  signal: new AbortController().signal,
+  told,
+  now: () => new Date(),
+});
+const movesOf = (db: TestDatabase, account: string) =>
+  rows(db, 'select state from sync.moves where account_id = $1', account);
+
+test('what cannot move is refused with the reason, and nothing is changed', async () => {
+  await using empty = await emptyDatabase();
+  const refused = async (db: TestDatabase, account: string, says: RegExp, ...more: string[]) => {
+    const { code, stderr } = await run(a!, 'account', 'move', account, '--to', db.url, '--yes', ...more);
+    expect([code !== 0, stderr]).toEqual([true, expect.stringMatching(says)]);
+  };
+  await refused(b!, 'dan', /there is no account 'dan'/);
+  await refused(a!, 'ada', /--to names this warehouse itself/);
+  await refused(empty, 'ada', /the tables of \S+ are of another Shelfdesk: 0001_tables/);
+  await rows(b!, `insert into sync.migrations (name, run_on) values ('9999_later', now())`);
+  await refused(b!, 'ada', /of another Shelfdesk: 9999_later/);
+  await rows(b!, `delete from sync.migrations where name = '9999_later'`);
+  await rows(
+    b!,
+    `insert into sync.drift (account_id, source, stream, kind, path, seen, first_seen_at, last_seen_at)
+    values ('ada', 'helpdesk', 'tickets', 'k', 'p', 1, now(), now())`,
+  );
+  await refused(b!, 'ada', /has rows of an account 'ada' already, in sync\.drift/);
+  await rows(b!, `delete from sync.drift where account_id = 'ada'`);
+  await rows(
+    a!,
+    'create schema shop; create table shop.orders (account_id text, id text); insert into shop.orders values ($1)'.replace(
+      '$1',
+      `'ada'`,
+    ),
+  );
+  await rows(a!, `insert into sync.streams (source, stream, place, one_reader) values ('shop', 'orders', 99, false)`);
+  await refused(b!, 'ada', /shop\.orders has rows of account 'ada', and \S+ has no such table[\s\S]*SHELFDESK_SOURCES/);
+  await rows(a!, `delete from sync.streams where source = 'shop'; drop schema shop cascade`);
+  {
+    const worker = { account: 'ada', works: true, host: 'here', pid: 1, version: '1' };
+    await using _ = await bePresent(a!.url, worker, systemClock);
+    await refused(b!, 'ada', /is not moved: process \d+ on \S+ serves it[\s\S]*take the account out of its settings/);
+  }
+  const { code, stderr } = await run(a!, 'account', 'move', 'ada', '--to', b!.url);
+  expect([code, stderr]).toEqual([2, expect.stringContaining('Add --yes')]);
+  expect(await run(a!, 'account', 'move', 'ada')).toMatchObject({ code: 2 });
+  for (const db of [a!, b!]) expect(await rows(db, 'select from sync.moves')).toEqual([]);
+  expect(await rows(a!, `select from pg_trigger where tgfoid = 'sync.refuse_moved'::regproc`)).toEqual([]);
+});
+
+describe('a whole account', () => {
+  let before: Awaited<ReturnType<typeof dump>>;
+  beforeAll(async () => {
+    const calendar = ['warehouse', 'calendar'];
+    const set = [...calendar, 'set', 'office', '--time-zone', 'Europe/Berlin', '--hours', 'mon-fri 09:00-18:00'];
+    for (const args of [
+      set,
+      ['--account', 'ada', ...calendar, 'assign', 'office'],
+      ['--account', 'ada', 'verify', '--sample', '3'],
+    ])
+      expect(await run(a!, ...args), args.join(' ')).toMatchObject({ code: 0 });
+    await fillTables(a!.pool, 'ada', stays);
+    const former = `{"_messages_by": [null, ${(await rows(a!, 'select max(id) as id from sync.stored_runs'))[0].id}], "state": ["open", "closed"]}`;
+    await rows(a!, `update sync.changes set changes = $1 where account_id = 'ada'`, former);
+    await rows(
+      a!,
+      `update sync.operations set outcome = 'done: run ' || subject where account_id = 'ada' and action = 'cancel'`,
+    );
+    before = await dump(a!.pool, 'ada', [...stays, 'sync.operations']);
+  }, 120_000);
+
+  test('has rows in every table', async () => {
+    const tables = (await accountTables(a!.pool)).filter(name => !stays.includes(name));
+    expect(tables.length).toBeGreaterThan(45);
+    expect(tables.filter(name => name !== 'sync.operations' && before[name] === undefined)).toEqual([]);
+  });
+
+  test('a move that is given up leaves all as it was, and another one begins anew', async () => {
+    const dying = changeWarehouse(
+      move(),
+      watching(() => {
+        throw new Error('dies');
+      }),
+    );
+    await expect(dying).rejects.toThrow('dies');
+    expect(await movesOf(a!, 'ada')).toEqual([{ state: 'leaving' }]);
+    const refusal = await run(a!, '--account', 'ada', 'sync', 'users');
+    expect(refusal).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/account 'ada' is moving to \S+, so nothing is written here[\s\S]*--give-up/),
+    });
+    expect((await run(a!, 'account', 'remove', 'ada', '--yes')).stderr).toContain('--give-up');
+    expect(
+      (await run(a!, '--account', 'ada', 'status')).stdout + (await run(a!, '--account', 'ada', 'status')).stderr,
+    ).toContain('is moving to');
+    // The name is taken there, too.
+    expect(await run(b!, '--account', 'ada', 'sync', 'users')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("account 'ada' is coming from"),
+    });
+    expect(await run(a!, 'account', 'move', 'ada', '--give-up')).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining('stays here'),
+    });
+    expect(await movesOf(a!, 'ada')).toEqual([]);
+    expect(await dump(a!.pool, 'ada', [...stays, 'sync.operations', 'sync.secret_account_erasure'])).toEqual(
+      Object.fromEntries(Object.entries(before).filter(([name]) => name !== 'sync.secret_account_erasure')),
+    );
+    const again = await run(a!, 'account', 'move', 'ada', '--to', b!.url, '--yes');
+    expect(again.stderr).toContain("has rows of an account 'ada' already");
+    expect(await run(b!, 'account', 'remove', 'ada', '--yes')).toMatchObject({ code: 0 });
+    expect(await dump(b!.pool, 'ada')).toEqual({});
+  });
+
+  test('a move that dies after any part resumes, and all is equal at its end, but for numbers that the warehouse gives', async () => {
+    const given: Record<string, number> = Object.fromEntries(
+      await Promise.all(
+        (await sequencesOf(b!.pool)).map(async ({ table, sequence }) => [
+          table,
+          Number((await rows(b!, `select case when is_called then last_value else 0 end as n from ${sequence}`))[0].n),
+        ]),
+      ),
+    );
+    let deaths = 0;
+    let same: Awaited<ReturnType<typeof changeWarehouse>> | undefined;
+    while (same === undefined) {
+      let parts = 0;
+      same = await changeWarehouse(
+        move(),
+        watching((_, part) => {
+          // Each process does three parts more than that before it.
+          if (part !== null && ++parts === 4) throw new Error('dies');
+        }),
+      ).catch(error => {
+        expect((error as Error).message).toBe('dies');
+        deaths++;
+        return undefined;
+      });
+    }
+    expect(deaths).toBeGreaterThan(12);
+    const after = await dump(b!.pool, 'ada', [...stays, 'sync.operations']);
+    const sequences = (await sequencesOf(a!.pool)).map(({ table }) => table);
+    const moved = (text: string) =>
+      text
+        .replaceAll(/\b(7[1-9]|8\d)0\d{5}\b/g, number => {
+          const i = Math.floor(Number(number) / 1_000_000) - 71;
+          return sequences[i] === 'sync.workers' ? 'null' : String(Number(number) + (given[sequences[i]!] ?? 0));
+        })
+        .replaceAll('"claimed_by": null', '"claimed_by": 0')
+        .replaceAll(/"(job|queue)": "[^"]*"/g, '"$1": null');
+    const expected = Object.fromEntries(Object.entries(before).map(([name, all]) => [name, all.map(moved).toSorted()]));
+    const found = Object.fromEntries(
+      Object.entries(after).map(([name, all]) => [
+        name,
+        all.map(one => one.replaceAll(/"queue": "[^"]*"/g, '"queue": null')).toSorted(),
+      ]),
+    );
+    expect(found).toEqual(expected);
+    expect(same.map(({ table }) => table).toSorted()).toEqual([...Object.keys(after), 'sync.operations'].toSorted());
+    expect(beginningOf(0)).toBe(71_000_001);
+  }, 100_000);
+
+  test('no number of the former warehouse is left, in any column or text', async () => {
+    const all = JSON.stringify(await dump(b!.pool, 'ada', stays));
+    expect(all.match(/\b(7[1-9]|8\d)0\d{5}\b/g)).toBeNull();
+  });
+
+  test('the former warehouse says where it went, and nobody works on it there', async () => {
+    const says = /account 'ada' moved to \S+ at 20\S+Z/;
+    for (const args of [['sync', 'users'], ['pause'], ['erase', '--contact', 'ada@x.example', '--yes']])
+      expect(await run(a!, '--account', 'ada', ...args), args.join(' ')).toMatchObject({
+        code: 2,
+        stderr: expect.stringMatching(says),
+      });
+    await expect(rows(a!, `update sync.budget set version = 1 where account_id = 'ada'`)).rejects.toThrow(says);
+    await expect(rows(a!, `delete from helpdesk.tickets where account_id = 'ada'`)).rejects.toThrow(says);
+    expect((await run(a!, 'account', 'list')).stdout).toMatch(/^ada .*\/\S+ *$/m);
+    expect(await rows(a!, `select problem, says from sync.problems where account_id = 'ada'`)).toMatchObject([
+      { problem: 'moved' },
+    ]);
+    expect((await run(a!, 'account', 'move', 'ada', '--to', b!.url)).stderr).toContain('already');
+    // Others work.
+    expect(await run(a!, '--account', 'ben', 'sync', 'users')).toMatchObject({ code: 0 });
+  });
+
+  test('its rows are removed there by their command, and its name stays taken until that is given again', async () => {
+    expect(await run(a!, 'account', 'remove', 'ada', '--yes')).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining('stays noted'),
+    });
+    expect(Object.keys(await dump(a!.pool, 'ada'))).toEqual(['sync.moves']);
+    expect(await run(a!, '--account', 'ada', 'sync', 'users')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("account 'ada' moved to"),
+    });
+    expect(await run(a!, 'account', 'remove', 'ada', '--yes')).toMatchObject({ code: 0 });
+    expect(await dump(a!.pool, 'ada')).toEqual({});
+    expect(await rows(a!, `select from pg_trigger where tgfoid = 'sync.refuse_moved'::regproc`)).toEqual([]);
+  });
+});
+
+describe('an account that is read', () => {
+  test('is read on where it is now, without what it has; an erased person stays erased; and it may come back', async () => {
+    const { world, totals } = fleet.sandboxes.get('ben')!;
+    const [person] = await rows(
+      a!,
+      `select c.customer_id as id, c.value from helpdesk.contacts c where account_id = 'ben' and type = 'email' limit 1`,
+    );
+    expect(await run(a!, '--account', 'ben', 'erase', '--customer', person.id, '--yes')).toMatchObject({ code: 0 });
+    const known = `select exists (select from sync.secret_erased e, unnest(sync.contact_forms($1)) f (form)
+      where e.account_id = 'ben' and e.contact_hash = sync.contact_hash('ben', f.form)) as known`;
+    expect(await rows(a!, known, person.value)).toEqual([{ known: true }]);
+    const readable = async (db: TestDatabase) =>
+      rows(db, `select id, first_name from helpdesk.customers where account_id = 'ben' order by id`);
+    const people = await readable(a!);
+    const to = await run(a!, 'account', 'move', 'ben', '--to', b!.url, '--yes', '--json');
+    expect(to).toMatchObject({ code: 0, stderr: expect.stringContaining('equal there') });
+    expect(JSON.parse(to.stdout).tables).toContainEqual({
+      table: 'helpdesk.tickets',
+      rows: 40,
+      digest: expect.stringMatching(/^-?\d+$/),
+    });
+    expect(await readable(b!)).toEqual(people);
+    expect(await rows(b!, known, person.value)).toEqual([{ known: true }]);
+    expect(await rows(b!, known.replace(`contact_hash('ben'`, `contact_hash('cem'`), person.value)).toEqual([
+      { known: false },
+    ]);
+
+    const asked = totals.requests;
+    expect(await run(b!, '--account', 'ben', 'sync')).toMatchObject({ code: 0 });
+    expect(totals.requests - asked).toBeLessThan(10);
+    expect((await readable(b!)).find(one => one.id === person.id)).toMatchObject({ first_name: null });
+    expect(
+      (await differences(b!.pool, world, 'ben')).filter(one => !/customer|contact|ticket|message/.test(one)),
+    ).toEqual([]);
+
+    expect((await run(b!, 'account', 'move', 'ben', '--to', a!.url, '--yes')).stderr).toContain(
+      "has rows of an account 'ben' already",
+    );
+    expect(await run(a!, 'account', 'remove', 'ben', '--yes')).toMatchObject({ code: 0 });
+    expect(await run(b!, 'account', 'move', 'ben', '--to', a!.url, '--yes')).toMatchObject({ code: 0 });
+    expect(await run(a!, '--account', 'ben', 'sync')).toMatchObject({ code: 0 });
+    expect(await rows(a!, known, person.value)).toEqual([{ known: true }]);
+  }, 120_000);
+
+  test('a process that is killed in the middle, or between the two warehouses, leaves it to the next one', async () => {
+    const moving = () => shelfdesk(['account', 'move', 'cem', '--to', a!.url, '--yes'], { DATABASE_URL: b!.url });
+    for (const [locked, states] of [
+      ['helpdesk.tickets', ['leaving', 'arriving']],
+      ['sync.operations', ['leaving', 'arriving']],
+      ['sync.accounts', ['moved', 'arriving']],
+    ] as const) {
+      const other = await a!.pool.connect();
+      await other.query(`begin; lock table ${locked} in row exclusive mode; lock table ${locked} in share mode`);
+      const { process, finished } = moving();
+      await vi.waitFor(
+        async () => expect(await rows(a!, 'select from pg_locks where not granted')).not.toEqual([]),
+        60_000,
+      );
+      process.kill('SIGKILL');
+      await finished;
+      await other.query('rollback');
+      other.release();
+      expect([...(await movesOf(b!, 'cem')), ...(await movesOf(a!, 'cem'))].map(one => one.state)).toEqual(states);
+    }
+    const { code, stderr } = await moving().finished;
+    expect([code, stderr]).toEqual([0, expect.stringContaining('equal there')]);
+    const { world } = fleet.sandboxes.get('cem')!;
+    expect(await run(a!, '--account', 'cem', 'sync')).toMatchObject({ code: 0 });
+    expect(await differences(a!.pool, world, 'cem')).toEqual([]);
+  }, 120_000);
+});
