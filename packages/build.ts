@@ -81,6 +81,7 @@ keep(join(root, 'packages/README.md'), join(worker, 'README.md'));
 for (const name of ['DECISIONS.md', 'DESIGN.md', 'SPEC.md', 'contributing', 'page.png'])
   rmSync(join(worker, 'docs', name), { recursive: true });
 keep(sandbox, join(worker, 'node_modules', String(theirs.name)));
+const libraries = Object.fromEntries(besides.map(name => [name, ours.dependencies[name]!]));
 manifest(worker, {
   name: ours.name,
   description: ours.description,
@@ -91,7 +92,7 @@ manifest(worker, {
   // A program, not a library: only what declares a source is promised to code.
   exports: asJs(ours.exports!),
   dependencies: {
-    ...Object.fromEntries(besides.map(name => [name, ours.dependencies[name]!])),
+    ...libraries,
     [String(theirs.name)]: ours.version,
   },
   // The user's own Node runs the package; a clone brings one.
@@ -100,6 +101,9 @@ manifest(worker, {
   ),
   bundleDependencies: [theirs.name],
 });
+// What an image installs: the package brings the sandbox, and no registry has it.
+mkdirSync(join(dist, 'libraries'));
+manifest(join(dist, 'libraries'), { dependencies: { ...libraries, ...theirs.dependencies } });
 
 const ofLake = read('packages/lake/package.json');
 keep(join(program, 'packages/lake/src'), join(lake, 'src'));
@@ -131,6 +135,6 @@ function assets(folder: string, to: string): void {
   }
 }
 
-function manifest(folder: string, content: Omit<Manifest, 'version'>): void {
+function manifest(folder: string, content: Pick<Manifest, 'dependencies'> & Record<string, unknown>): void {
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(content, null, 2)}\n`);
 }

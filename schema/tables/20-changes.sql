@@ -1,4 +1,4 @@
--- Common parts of all mirrored tables: changes of rows, and change latency.
+-- Common parts of all mirrored tables: changes of rows, change latency, and what is stored just as it came.
 
 create table sync.changes (
   id bigint generated always as identity primary key,
@@ -30,4 +30,12 @@ create table sync.change_latencies (
   source text not null,
   stream_key text generated always as (source || '.' || stream) stored,
   primary key (account_id, stream_key, minute, latency_seconds)
+);
+
+create table internal.stored_sets (
+  account_id text,
+  stream_key text,
+  record_id text,
+  proof bytea not null,
+  primary key (account_id, stream_key, record_id)
 );

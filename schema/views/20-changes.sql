@@ -139,3 +139,10 @@ comment on function sync.change_latency is
   'Percentile of the change latency since a given time (default: the last hour); null if no change arrived. Example: change_latency(account, stream, 95) is the p95.';
 
 revoke execute on function sync.add_mirror(regclass, text) from public;
+comment on table internal.stored_sets is
+  'Sets of members, as the messages of a ticket, that are stored just as a reply showed them. The same reply is not sent again. An erasure removes all of its account.';
+comment on column internal.stored_sets.account_id is 'The operator''s name for the mirrored account.';
+comment on column internal.stored_sets.stream_key is 'The stream of the members, with its source: helpdesk.messages.';
+comment on column internal.stored_sets.record_id is 'The record with the members: a ticket.';
+comment on column internal.stored_sets.proof is
+  'SHA-256 of what the reply showed, of how it is stored, and of the versions (xmin) of all rows of the set and of this row. Whatever writes one of them makes the proof void.';

@@ -93,30 +93,22 @@ export async function changesSince(
   );
 }
 
+const mostCovered = 40;
+
 /**
  * Completeness of the rows of many accounts in one answer: the least complete ones, and the range in which all are
  * complete.
  */
-export interface Brief {
-  readonly completeness: readonly Covered[];
-  /** Null: all of them from the beginning. */
-  readonly all_complete_from: Date | null;
-  /** Null: one of them was never read to its end. */
-  readonly all_complete_through: Date | null;
-  /** Rows that are not among these. */
-  readonly left_out?: number;
-}
-
-const mostCovered = 40;
-
-export function briefly(covered: readonly Covered[]): Brief {
+export function briefly(covered: readonly Covered[]) {
   const through = ({ complete_through: time }: Covered) => time?.getTime() ?? Number.NEGATIVE_INFINITY;
   const least = [...covered].sort((one, other) => lacks(other) - lacks(one) || through(one) - through(other));
   const all = Math.min(...covered.map(through));
   const [from] = covered.flatMap(one => one.complete_from?.getTime() ?? []).sort((one, other) => other - one);
   return {
     completeness: covered.length > mostCovered ? least.slice(0, mostCovered) : covered,
+    /** Null: all of them from the beginning. */
     all_complete_from: from === undefined ? null : new Date(from),
+    /** Null: one of them was never read to its end. */
     all_complete_through: Number.isFinite(all) ? new Date(all) : null,
     ...(covered.length > mostCovered && { left_out: covered.length - mostCovered }),
   };

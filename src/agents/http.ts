@@ -5,21 +5,18 @@
 import { createMcpHandler } from '@modelcontextprotocol/server';
 import type { Agents } from './server.ts';
 
-export interface OverHttp {
-  answer(request: Request, pii: boolean): Promise<Response>;
-  close(): Promise<void>;
-}
+export type OverHttp = ReturnType<typeof makeOverHttp>;
 
 const mostListeners = 16;
 export const mostBodyBytes = 100_000;
 
-export function makeOverHttp(agents: Agents, onError: (error: Error) => void): OverHttp {
+export function makeOverHttp(agents: Agents, onError: (error: Error) => void) {
   const options = { maxSubscriptions: mostListeners, maxRequestBodySize: mostBodyBytes, onerror: onError };
   const [plain, whole] = [false, true].map(pii => createMcpHandler(() => agents.serve(pii), options));
   const [{ fetch: masked }, { fetch: unmasked }] = [plain!, whole!];
   return {
-    answer: (request, pii) => (pii ? unmasked(request) : masked(request)),
-    async close() {
+    answer: (request: Request, pii: boolean): Promise<Response> => (pii ? unmasked(request) : masked(request)),
+    async close(): Promise<void> {
       await plain!.close();
       await whole!.close();
       await agents.close();

@@ -23,12 +23,7 @@ export interface Looks {
   plan(account: string | undefined, kind: string, signal: AbortSignal): Promise<unknown>;
 }
 
-export interface Agents {
-  /** A server for one session. `pii`: names, addresses and texts are shown. */
-  serve(pii: boolean): Promise<McpServer>;
-  /** Ends all questions, and resolves when their logins are gone. */
-  close(): Promise<void>;
-}
+export type Agents = ReturnType<typeof makeAgents>;
 
 interface Parts {
   readonly ground: Ground;
@@ -58,7 +53,7 @@ const through = z.iso
   );
 const looking = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false };
 
-export function makeAgents(parts: Parts): Agents {
+export function makeAgents(parts: Parts) {
   const { ground, version, onBug } = parts;
   const turns = makeTurns(ground.limits.ms);
   const catalogs = new Map<boolean, Promise<Schema[]>>();
@@ -70,7 +65,8 @@ export function makeAgents(parts: Parts): Agents {
     return known;
   };
   return {
-    async serve(pii) {
+    /** A server for one session. `pii`: names, addresses and texts are shown. */
+    async serve(pii: boolean): Promise<McpServer> {
       const schemas = await catalogOf(pii);
       const server = new McpServer({ name: 'shelfdesk', version }, { instructions: guide(schemas, !pii) });
       const session: Session = {
@@ -84,7 +80,8 @@ export function makeAgents(parts: Parts): Agents {
       addMetrics(server, ground.warehouse.pg);
       return server;
     },
-    async close() {
+    /** Ends all questions, and resolves when their logins are gone. */
+    async close(): Promise<void> {
       await Promise.allSettled([turns.close(), ...catalogs.values()]);
     },
   };

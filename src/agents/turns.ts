@@ -9,18 +9,8 @@ const mostWaiting = 20;
 /** Time for the work around a query: its login is created and dropped, and completeness is read. */
 const besidesMs = 2000;
 
-export interface Turns {
-  /**
-   * Works in its turn. Throws ShelfdeskError at the limit of time, if the client is gone, or if too many wait already. `signal`
-   * of `work` aborts then. The turn lasts until the work ends.
-   */
-  take<T>(client: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T>;
-  /** Aborts all, and resolves when their work has ended. */
-  close(): Promise<void>;
-}
-
 /** `ms`: the longest time of a question. */
-export function makeTurns(ms: number): Turns {
+export function makeTurns(ms: number) {
   let taken = 0;
   const waiting: (() => void)[] = [];
   const running = new Set<Promise<unknown>>();
@@ -53,7 +43,11 @@ export function makeTurns(ms: number): Turns {
   };
 
   return {
-    async take(client, work) {
+    /**
+     * Works in its turn. Throws ShelfdeskError at the limit of time, if the client is gone, or if too many wait already. `signal`
+     * of `work` aborts then. The turn lasts until the work ends.
+     */
+    async take<T>(client: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
       const until = new AbortController();
       const { signal } = until;
       const stop = () => until.abort(nobodyWaits());
@@ -73,7 +67,8 @@ export function makeTurns(ms: number): Turns {
         either.removeEventListener('abort', stop);
       }
     },
-    async close() {
+    /** Aborts all, and resolves when their work has ended. */
+    async close(): Promise<void> {
       ended.abort();
       await Promise.allSettled(running);
     },

@@ -5,12 +5,11 @@
 
 import { join } from 'node:path';
 import type pg from 'pg';
-import { makeLedgerPool, makePool } from '../engine/database/pool.ts';
+import { keepPlansIn, makeLedgerPool, makePool } from '../engine/database/pool.ts';
 import { plainly, remedyOfConnect } from '../engine/database/session/connect-failures.ts';
 import { whereOffered } from '../engine/database/session/prefer-tls.ts';
 import type { Bound } from '../engine/runs/accounts/accounts.ts';
 import { Away, exitCodes, isAway, ShelfdeskError, UsageError } from '../errors.ts';
-import { OpenStack } from '../open-stack.ts';
 import { sources } from '../sources/index.ts';
 import type { Connection } from '../sources/source.ts';
 import { type Config, isDemo, typosIn } from './config.ts';
@@ -33,7 +32,7 @@ export async function openWarehouse(
   config: Pick<Config, 'databaseUrl' | 'demo'> & { accounts?: readonly unknown[] },
   options: { folder?: string; signal?: AbortSignal } = {},
 ): Promise<Warehouse> {
-  await using stack = new OpenStack();
+  await using stack = new AsyncDisposableStack();
   let url = config.databaseUrl === undefined ? undefined : await whereOffered(config.databaseUrl).catch(refusal);
   let folder: string | undefined;
   if (url === undefined) {
@@ -49,6 +48,7 @@ export async function openWarehouse(
   stack.defer(() => pool.end());
   const ledger = makeLedgerPool(url);
   stack.defer(() => ledger.end());
+  keepPlansIn(ledger, pool);
   await pool.query('select').catch(refusal);
   const opened = stack.move();
   return { url, pg: pool, ledger, folder, [Symbol.asyncDispose]: () => opened.disposeAsync() };

@@ -74,22 +74,30 @@ export function completeAddress(typed: string, end: string): string {
   return url.href;
 }
 
-export const credential = z
-  .string()
-  .regex(/^[\x21-\x7e]+$/, { error: 'must be printable text without spaces' })
-  .optional();
+export const matching = (form: RegExp, error: string) => z.string().regex(form, { error });
 
-export const count = (least: number) =>
+export const credential = matching(/^[\x21-\x7e]+$/, 'must be printable text without spaces').optional();
+
+export const count = (least: number, most = Number.MAX_SAFE_INTEGER) =>
   z
     .string()
     .refine(value => /^\d+$/.test(value) && Number(value) >= least && Number.isSafeInteger(Number(value)), {
       error: `must be a whole number, ${least} or more`,
+      abort: true,
     })
-    .transform(Number);
+    .transform(Number)
+    .refine(value => value <= most, { error: `must be ${most} or less` });
 
-export const percent = count(1).refine(value => value <= 100, { error: 'must be 100 or less' });
+export const percent = count(1, 100);
 
 /** In ms. A day, or a time with an offset: a time without one would depend on the machine's time zone. */
 export const moment = z
   .union([z.iso.datetime({ offset: true }), z.iso.date()], { error: 'must be a time such as 2024-01-01T00:00:00Z' })
   .transform(value => Date.parse(value));
+
+/** A key or a token of a source, which an accounts file only refers to. */
+export const secret = (says: string) => ({ schema: credential, says, secret: true, onlyByReference: true }) as const;
+
+/** A whole number of a source. */
+export const amount = (least: number, usual: number, says: string) =>
+  ({ schema: count(least).default(usual), default: String(usual), says }) as const;

@@ -8,13 +8,13 @@ import { readDatabaseUrl, readRedisUrl } from '../engine/database/session/connec
 import { parseRules, wrongRule } from '../privacy/fields/parse-field-rules.ts';
 import { findStream, kinds, sources, streams } from '../sources/index.ts';
 import { cronFault } from './cron.ts';
-import { address, count, credential, percent, proxy, type Setting, type ValuesOf } from './setting-types.ts';
+import { address, count, credential, matching, percent, proxy, type Setting, type ValuesOf } from './setting-types.ts';
 
 /** The token protects the whole page, so it must be hard to guess. */
-const webToken = z
-  .string()
-  .regex(/^[\x21-\x7e]{16,}$/, { error: 'must be 16 characters or more, printable and without spaces' })
-  .optional();
+const webToken = matching(
+  /^[\x21-\x7e]{16,}$/,
+  'must be 16 characters or more, printable and without spaces',
+).optional();
 
 /** An address of PostgreSQL or Redis, refused with the part that is wrong. */
 const connection = (read: (text: string) => Read<unknown>) =>
@@ -170,10 +170,7 @@ const processSettings = {
     says: 'Server of the bucket of the lake, if it is not AWS (docs/how-to/keep-a-lake.md). HTTPS, with the same exceptions as for a source.',
   },
   LAKE_S3_REGION: {
-    schema: z
-      .string()
-      .regex(/^[\w-]+$/, { error: 'must be the name of a region' })
-      .optional(),
+    schema: matching(/^[\w-]+$/, 'must be the name of a region').optional(),
     says: 'Region of the bucket of the lake, such as eu-central-1.',
   },
   LAKE_S3_KEY_ID: {
@@ -272,12 +269,10 @@ const accountSettings = {
     onlyByReference: true,
   },
   HANDOFF_SECRET: {
-    schema: z
-      .string()
-      .regex(/^whsec_[A-Za-z0-9+/]{32,88}={0,2}$/, {
-        error: 'must be whsec_ and 24 to 64 random bytes in base64',
-      })
-      .optional(),
+    schema: matching(
+      /^whsec_[A-Za-z0-9+/]{32,88}={0,2}$/,
+      'must be whsec_ and 24 to 64 random bytes in base64',
+    ).optional(),
     says: 'Key of the signatures of hand-offs: whsec_ and 24 to 64 random bytes in base64, as Standard Webhooks has it. Required for HANDOFF_WEBHOOK_URL.',
     secret: true,
     onlyByReference: true,
@@ -287,10 +282,7 @@ const accountSettings = {
     says: 'Command line that a worker runs in a shell for each hand-off, with the certificate on stdin. Exit code 0 takes the hand-off; else it is repeated.',
   },
   HANDOFF_NOTIFY: {
-    schema: z
-      .string()
-      .regex(/^[a-z_][a-z0-9_]{0,62}$/, { error: 'must be a name of small letters, digits and _' })
-      .optional(),
+    schema: matching(/^[a-z_][a-z0-9_]{0,62}$/, 'must be a name of small letters, digits and _').optional(),
     says: 'Channel of PostgreSQL that is notified of each hand-off with its id, for sessions that LISTEN.',
   },
   HANDOFF_RUNS: {
@@ -312,16 +304,11 @@ const accountSettings = {
 /** Further settings of the whole process: its page, what it reads, and its log. */
 const pageSettings = {
   SHELFDESK_WEB_PORT: {
-    schema: count(0)
-      .refine(value => value <= 65_535, { error: 'must be 65535 or less' })
-      .optional(),
+    schema: count(0, 65_535).optional(),
     says: 'Port of the web page. If set, `start` also serves the page; `web` always serves it, by default at 8090.',
   },
   SHELFDESK_WEB_HOST: {
-    schema: z
-      .string()
-      .regex(/^[\w.:-]+$/, { error: 'must be an address or a name of this machine' })
-      .default('127.0.0.1'),
+    schema: matching(/^[\w.:-]+$/, 'must be an address or a name of this machine').default('127.0.0.1'),
     default: '127.0.0.1',
     says: 'Address that the web page listens on. Any address other than this machine itself requires a token.',
   },
@@ -341,9 +328,7 @@ const pageSettings = {
     says: 'Whether the page answers agents at /mcp (docs/how-to/answer-agents.md): off, masked, or unmasked. Only operators see what is unmasked.',
   },
   SHELFDESK_MCP_SECONDS: {
-    schema: count(1)
-      .refine(value => value <= 300, { error: 'must be 300 or less' })
-      .default(4),
+    schema: count(1, 300).default(4),
     default: '4',
     says: 'Longest time in seconds for one question of an agent.',
   },
@@ -353,9 +338,7 @@ const pageSettings = {
     says: 'Most rows in one answer to an agent.',
   },
   SHELFDESK_MCP_KILOBYTES: {
-    schema: count(1)
-      .refine(value => value <= 10_000, { error: 'must be 10000 or less' })
-      .default(100),
+    schema: count(1, 10_000).default(100),
     default: '100',
     says: 'Most kilobytes of rows in one answer to an agent.',
   },

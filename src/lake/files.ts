@@ -24,16 +24,11 @@ export interface FilesOfTable {
   readonly files: readonly DataFile[];
 }
 
-export interface ListedFiles {
-  readonly snapshot: number;
-  readonly tables: readonly FilesOfTable[];
-}
-
 /** The newest snapshot, and all tables, unless named. Throws UsageError if there is no such snapshot or table. */
 export async function listFiles(
   db: Pick<pg.ClientBase, 'query'>,
   { snapshot, tables = [] }: { snapshot?: number | undefined; tables?: readonly string[] } = {},
-): Promise<ListedFiles> {
+): Promise<{ snapshot: number; tables: readonly FilesOfTable[] }> {
   const made = await db.query(`select to_regclass('${catalogSchema}.ducklake_snapshot') is not null as made`);
   const { rows: known } = made.rows[0].made
     ? await db.query<{ id: number }>(

@@ -6,7 +6,6 @@ import type { Clock } from '../clock.ts';
 import type { Job } from '../engine/queue/job.ts';
 import type { OpenQueue, Queues } from '../engine/queue/job-queue.ts';
 import { isAway, ShelfdeskError } from '../errors.ts';
-import { OpenStack } from '../open-stack.ts';
 import { readLake, type StoredLake } from './state.ts';
 import { exportedTables, type LakePlace, type LakeTable } from './table.ts';
 
@@ -44,7 +43,7 @@ export interface LakeAtWork extends AsyncDisposable {
 
 /** Takes the jobs of the lake until it is disposed of. */
 export async function workOnLake(deps: LakeDeps, state: StoredLake, show: LakeWork['show']): Promise<LakeAtWork> {
-  await using stack = new OpenStack();
+  await using stack = new AsyncDisposableStack();
   const queue = stack.use(deps.queues.open(state.queue));
   const { url, pg: db, clock, signal, log, reach } = deps;
   const work: LakeWork = {

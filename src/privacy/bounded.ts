@@ -15,18 +15,12 @@ export interface Limits {
   readonly bytes: number;
 }
 
-export interface Bounded {
-  answer(client: Client, query: string): Promise<Answer>;
-  /** The limit that ended the answer before its end; null for a whole answer. */
-  cut(): 'rows' | 'bytes' | null;
-}
-
 const rowsAtOnce = 50;
 /** Rows that are fetched at once may exceed the limit together, and the plan of a query comes on top. */
 const wireBytes = (limit: number) => 4 * limit + 8_000_000;
 
 /** One limit for all answers of a question, which may be one for each account. */
-export function makeBounded({ rows: mostRows, bytes: mostBytes }: Pick<Limits, 'rows' | 'bytes'>): Bounded {
+export function makeBounded({ rows: mostRows, bytes: mostBytes }: Pick<Limits, 'rows' | 'bytes'>) {
   const left = { rows: mostRows, bytes: mostBytes };
   let cut: 'rows' | 'bytes' | null = null;
   /** Counts a row. False: the row exceeds the limit and is cut. */
@@ -40,8 +34,9 @@ export function makeBounded({ rows: mostRows, bytes: mostBytes }: Pick<Limits, '
     return true;
   };
   return {
+    /** The limit that ended the answer before its end; null for a whole answer. */
     cut: () => cut,
-    async answer(client, query) {
+    async answer(client: Client, query: string): Promise<Answer> {
       if (cut !== null) return { fields: [], rows: [] };
       await runAsked(client, `declare asked no scroll cursor for ${query}`);
       const rows: Value[][] = [];

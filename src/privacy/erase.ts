@@ -4,6 +4,7 @@
  */
 
 import { add } from '../engine/commit/page.ts';
+import { forgetAllStored } from '../engine/commit/stored-sets.ts';
 import type { Client } from '../engine/database/pool.ts';
 import type { StreamKey } from '../engine/database/stream-key.ts';
 import { command } from '../engine/runs/pauses.ts';
@@ -149,6 +150,7 @@ async function eraseThem(
   const same = forms.length === 0 ? [] : await peopleIn(streams).sharing(client, account, forms);
   const customers = [...new Set([...asked, ...found.customers, ...same])];
   const kept = await note(client, account, { customers, asked, forms }, now);
+  await forgetAllStored(client, account);
   const rows = await remove(client, account, { customers, tickets: found.tickets, forms }, now, streams);
   return { customers, rows: { ...rows, 'contact values kept out': kept } };
 }

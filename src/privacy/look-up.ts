@@ -38,7 +38,7 @@ export async function concerning(
   return new Set(clues.flatMap((one, i) => (one === undefined || concerns(one, erased) ? [i] : [])));
 }
 
-/** Names, texts and numbers at any depth. */
+/** Texts and numbers at any depth, and the names of fields. */
 function textsIn(value: unknown): string[] {
   const found: string[] = [];
   const left = [value];

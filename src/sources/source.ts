@@ -215,12 +215,8 @@ export interface RowFacts {
   readonly provenBy?: string;
 }
 
-/** A table of parts of records. */
-export interface Part {
-  readonly table: Pick<Table, 'name' | 'rows'>;
-  /** The column that holds the id of the record. */
-  readonly parent: string;
-}
+/** A table of parts of records. `parent`: the column that holds the id of the record. */
+export type Part = Pick<Table, 'name' | 'rows' | 'key' | 'tombstone'> & { readonly parent: string };
 
 interface Described {
   /** Short name, unique within its source. */
@@ -398,28 +394,13 @@ export interface DetailStream<P extends Row, T extends Row> extends Described {
   readonly group?: string;
 }
 
-/** A whole list whose records each hold a set of volumes. The set may change during the read. */
-export interface ShelfStream<S extends Row, V extends Row> extends Described {
+/** A whole list whose records each hold a set of volumes. The set may change during the read, so its source reads it. */
+export interface ShelfStream extends Described {
   readonly kind: 'shelves';
-  /** Request for all shelves of an owner. A reply may be incomplete; `startIndex` continues it. Default: a full page. */
-  request(owner: string, startIndex: number, maxResults?: number): Request<S>;
-  get(owner: string, id: string): Request<S>;
-  /** A value that changes whenever the contents of the shelf change. Null if the shelf shows no such value. */
-  version(shelf: S): string | null;
-  /** Time in ms when the volumes on the shelf last changed, by the source. NaN if the shelf does not show it. */
-  changed(shelf: S): Ms;
-  /** Time in ms when the shelf or its contents last changed, by the source. NaN if the shelf does not show it. */
-  edited(shelf: S): Ms;
-  /** The shelf's own count of its volumes. */
-  count(shelf: S): number | undefined;
   readonly perPage: number;
-  /** Merge that inserts missing rows with only their ids. */
-  readonly ifAbsent: Merge;
   readonly members: Described & {
-    readonly ifAbsent: Merge;
     /** SQL for the comparison of stored and received positions: $8 owner, $9 shelf, $10 position of each row. */
     readonly places: Pick<Merge, 'declared'>;
-    request(owner: string, id: string, startIndex: number, maxResults: number): Request<V>;
   };
 }
 
@@ -451,9 +432,13 @@ interface ListedRows {
   readonly order: string;
   /** When a list first showed a record that was not read yet, if somebody may wait for it. */
   readonly shownAt: string;
+  /** Selects the `id`s of all places, also those of records without a row. $1 is the account. */
+  readonly placed: string;
+  /** SQL over `n`, a row: a list shows it, or has shown it. */
+  readonly isShown: string;
 }
 
-export type Declared = ListStream<Row> | DetailStream<Row, Row> | ShelfStream<Row, Row> | ByIdStream<Row>;
+export type Declared = ListStream<Row> | DetailStream<Row, Row> | ShelfStream | ByIdStream<Row>;
 
 /** A stream of a source: the declaration and the jobs. */
 export type Stream = Declared & { readonly jobs: StreamJobs };

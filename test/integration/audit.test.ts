@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { auditStream } from '../../jobs/audit-stream.ts';
 import { openWaiting } from '../../src/engine/queue/reconcile.ts';
 import { readProgress } from '../../src/engine/runs/runs.ts';
-import { chooseAtRandom } from '../../src/engine/verify/stored-rows.ts';
+import { chooseAtRandom, liveOf } from '../../src/engine/verify/one-by-one.ts';
 import type { AuditSettings } from '../../src/sources/helpdesk/open.ts';
 import { type InProcess, inProcess } from '../support/in-process.ts';
 import { differences } from '../support/mirror.ts';
@@ -192,9 +192,9 @@ test('each ticket has the same chance, and an unconfirmed 404 costs no other tic
   const drawn = new Map<string, number>();
   for (let i = 0; i < 400; i++)
     for (const id of await chooseAtRandom(
-      s.pool,
-      { account: 'default', stream: 'helpdesk.tickets' },
-      { limit: 2, chance: i / 400 },
+      { pg: s.pool, account: 'default', random: () => i / 400 },
+      liveOf('helpdesk.tickets'),
+      2,
     ))
       drawn.set(id, (drawn.get(id) ?? 0) + 1);
   // 40 each, give or take four times the root of 36.

@@ -7,7 +7,7 @@ import pg from 'pg';
 import { expect, test, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { type BudgetDeps, makeBudget } from '../../src/engine/budget/budget.ts';
-import { Spent, UsageError } from '../../src/errors.ts';
+import { Spent } from '../../src/errors.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
 const limits = { credits: 100, periodMs: 60_000, requestsPerSecond: 1000, reserve: 10 };
@@ -162,25 +162,6 @@ test('a process that was killed with a request in flight holds up nobody, though
   expect(flights[1].grantedMs).toBeLessThan(flights[0].deadlineMs);
 });
 
-test('a 429 in one process stops all of them until the reset and a second, and is in its minute', async () => {
-  await using db = await freshDatabase();
-  const time = virtualTime();
-  await using refused = another(db.url, time);
-  await using other = another(db.url, time);
-  const begunMs = time.now();
-  const grant = await refused.acquire(2, 'backfill');
-  await refused.settle(grant, { headers: { limit: 100, remaining: 40, used: 0, resetSeconds: 20 }, refused: true });
-  await other.settle(await other.acquire(1, 'interactive'), answered);
-  expect(time.now()).toBe(begunMs + 21_001);
-  const { rows } = await db.pool.query('select * from sync.credit_minutes');
-  const row = { account_id: 'acme', source: 'helpdesk', credit_limit: '100', minutes: 1, fresh: '0', backfill: '0' };
-  const minute = new Date(Math.floor(begunMs / 60_000) * 60_000);
-  const answers = { refused: '1', requests: '2', took_ms: '2', followed: '0', between_ms: '0' };
-  expect(rows).toEqual([
-    { ...row, minute, ...{ interactive: '1', sweep: '0', others: '58', waited_ms: '21001' }, ...answers },
-  ]);
-});
-
 test.each([
   ['used more than was asked for', { used: 60 }],
   ['tells of a lower limit', { limit: 20 }],
@@ -220,114 +201,4 @@ test.each([
   expect(time.now()).toBeLessThan(begunMs + 1000);
   await asked;
   expect(time.now()).toBeGreaterThan(begunMs + 21_000);
-});
-
-test('each source has credits of its own; what takes too long is told at once', async () => {
-  await using db = await freshDatabase();
-  const daily = { credits: 2, periodMs: 24 * 3_600_000, requestsPerSecond: 5, reserve: 0, evenly: false };
-  await using desk = another(db.url);
-  await using books = another(db.url, { source: 'books', limits: daily, longestWaitMs: 60_000 });
-  await desk.settle(await desk.acquire(90, 'fresh'), answered);
-  for (const lane of ['backfill', 'fresh'] as const) await books.settle(await books.acquire(1, lane), answered);
-  await expect(books.acquire(1, 'fresh')).rejects.toThrow(Spent);
-  const { rows } = await db.pool.query(
-    `select source, json_array_length(state -> 'waits') as waits, (select sum(fresh + backfill)::int
-       from sync.credit_minutes m where m.source = b.source) as credits from sync.budget b order by source`,
-  );
-  expect(rows).toEqual([
-    { source: 'books', waits: 0, credits: 2 },
-    { source: 'helpdesk', waits: 0, credits: 90 },
-  ]);
-});
-
-test('settling again changes nothing', async () => {
-  await using db = await freshDatabase();
-  await using budget = another(db.url);
-  const grant = await budget.acquire(2, 'fresh');
-  await budget.settle(grant, answered);
-  await budget.settle(grant, answered);
-  const { rows } = await db.pool.query('select fresh, refused from sync.credit_minutes');
-  expect(rows).toEqual([{ fresh: '2', refused: '0' }]);
-});
-
-test('an abort ends the wait immediately, and a grant after it is returned', async () => {
-  await using db = await freshDatabase();
-  await using budget = another(db.url);
-  await budget.settle(await budget.acquire(1, 'fresh'), answered);
-  const client = await db.pool.connect();
-  await client.query('begin');
-  await client.query('select from sync.budget for update');
-  const stop = new AbortController();
-  const asked = budget.acquire(89, 'fresh', stop.signal);
-  const blocked = "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
-  await vi.waitFor(async () => expect((await db.pool.query(blocked)).rowCount).toBe(1));
-  stop.abort(new Error('stop'));
-  await expect(asked).rejects.toThrow('stop');
-  await client.query('commit');
-  client.release();
-  expect(await budget.acquire(89, 'fresh')).toMatchObject({ cost: 89 });
-});
-
-test('a clock of this machine that ran ahead grants nothing early', async () => {
-  await using db = await freshDatabase();
-  let jumpMs = 0;
-  const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + jumpMs };
-  await using budget = another(db.url, { clock });
-  await budget.settle(await budget.acquire(90, 'fresh'), answered);
-  jumpMs = 3_600_000;
-  const stop = new AbortController();
-  const asked = budget.acquire(1, 'fresh', stop.signal);
-  await vi.waitFor(async () => expect((await stateOf(db.pool)).waits).toHaveLength(1));
-  stop.abort(new Error('still waiting'));
-  await expect(asked).rejects.toThrow('still waiting');
-});
-
-test('a clock of this machine that stood still does not date a reply back', async () => {
-  await using db = await freshDatabase();
-  let jumpMs = 0;
-  const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + jumpMs };
-  await using budget = another(db.url, { clock });
-  const grant = await budget.acquire(90, 'fresh');
-  const { rows } = await db.pool.query('select extract(epoch from clock_timestamp())::float8 * 1000 as clock_ms');
-  jumpMs = -50_000;
-  await budget.settle(grant, answered);
-  await budget.book();
-  expect((await stateOf(db.pool)).lastReplyMs).toBeGreaterThan(rows[0].clock_ms);
-});
-
-test('what can never be granted is an error that says why', async () => {
-  await using db = await freshDatabase();
-  await using budget = another(db.url);
-  await expect(budget.acquire(91, 'fresh')).rejects.toThrow(UsageError);
-  await expect(budget.acquire(91, 'fresh')).rejects.toThrow('of 100 credits a period 10 are reserved');
-});
-
-test('an outage of the database is passed on, and over when it is over', async () => {
-  await using db = await freshDatabase();
-  await using budget = another(db.url);
-  const grant = await budget.acquire(1, 'fresh');
-  await db.pool.query('alter table sync.budget rename to hidden');
-  // Others wait for the first reply.
-  await expect(budget.settle(grant, answered)).rejects.toThrow('does not exist');
-  await budget.book();
-  await db.pool.query('alter table sync.hidden rename to budget');
-  await budget.book();
-  expect(await stateOf(db.pool)).toMatchObject({ flights: [] });
-});
-
-test('a state of a future that the database has lost is never written over what others did meanwhile', async () => {
-  await using db = await freshDatabase();
-  await using mine = another(db.url);
-  await using theirs = another(db.url);
-  await mine.settle(await mine.acquire(1, 'fresh'), answered);
-  const first = await mine.acquire(2, 'fresh');
-  // As a power cut of the database leaves it: my last change was not on the disk yet, and theirs come instead of it.
-  const { rows } = await db.pool.query('select state, version from sync.budget');
-  await mine.settle(first, answered);
-  await mine.book();
-  await db.pool.query('update sync.budget set state = $1, version = $2', [rows[0].state, rows[0].version]);
-  const second = await theirs.acquire(3, 'fresh');
-  const third = await mine.acquire(1, 'fresh');
-  const { flights } = await stateOf(db.pool);
-  expect(flights.map(({ id }: { id: string }) => id)).toEqual([first.id, second.id, third.id]);
 });

@@ -321,16 +321,6 @@ describe('exit codes', () => {
     const { rows } = await db.pool.query('select record_id, cleared_at from sync.rejects');
     expect(rows).toEqual([{ record_id: odd, cleared_at: null }]);
   });
-
-  test('4: a token that the source refuses is not shown, and nothing else is tried', async () => {
-    await using db = await freshDatabase();
-    const sandbox = await withSandbox({ tickets: 1 });
-    const sync = await ran(['sync'], { ...settingsFor(db.url, sandbox), HELPDESK_TOKEN: 'hush-hush' });
-    expect(sync.code, sync.stderr).toBe(4);
-    expect(sync.stderr).toMatch(/401[\s\S]*Set HELPDESK_TOKEN to a valid token/);
-    expect(sync.stdout + sync.stderr).not.toContain('hush-hush');
-    expect(sandbox.requests).toHaveLength(1);
-  });
 });
 
 test('sandbox: one JSON document, serves what it says, and Ctrl-C ends it with 0', async () => {

@@ -217,7 +217,10 @@ test('erased from everything, and kept out: read again, swept, verified, replaye
   s.nowMs += 60_000;
   await expect(command(addErase, config, 'erase', '--customer', person)).resolves.toMatchObject({ code: 2 });
   expect(await s.rows('select from sync.erased')).toEqual([]);
+  // Digests of texts that are theirs go, too.
+  expect((await s.rows('select from internal.stored_sets')).length).toBeGreaterThan(0);
   const done = await command(addErase, config, 'erase', '--customer', person, '--yes', '--json');
+  expect(await s.rows('select from internal.stored_sets')).toEqual([]);
   expect(JSON.parse(done.stdout)).toEqual({ ...JSON.parse(dry.stdout), erased: true });
   expect(JSON.parse(done.stdout).rows).toMatchObject({
     ...{

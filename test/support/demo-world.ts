@@ -14,7 +14,6 @@ import { makeSend } from '../../src/engine/http/send.ts';
 import { runStream } from '../../src/engine/load/run-stream.ts';
 import { booksDialect } from '../../src/sources/books/dialect.ts';
 import { readShelves } from '../../src/sources/books/shelves/shelf-loop.ts';
-import { shelves } from '../../src/sources/books/shelves/shelves.ts';
 import { volumes } from '../../src/sources/books/volumes/volumes.ts';
 import { type InProcess, inProcess } from './in-process.ts';
 import { openBooks, sourcesOf } from './sources.ts';
@@ -111,11 +110,7 @@ function withBooks(here: InProcess): void {
 async function readBooks(here: InProcess): Promise<void> {
   const run = await here.open('sync', ['shelves', 'volumes']);
   const work = { account: here.ctx.account, run };
-  await runStream(
-    here.ctx,
-    { ...work, stream: 'books.shelves' },
-    { read: (ctx, claim) => readShelves(ctx, claim, shelves) },
-  );
+  await runStream(here.ctx, { ...work, stream: 'books.shelves' }, { read: readShelves });
   await runStream(
     here.ctx,
     { ...work, stream: 'books.volumes' },

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../packages/sandbox/src/server.ts';
 import { type Finished, shelfdesk } from './cli.ts';
 
-export interface FleetProcess {
+interface FleetProcess {
   readonly pid: number;
   /** Resolves when it says that it is at work. */
   readonly begun: Promise<void>;

@@ -248,8 +248,7 @@ describe('who may import whom', () => {
       'src/engine/http/fetch.ts',
       'src/engine/http/token.ts',
       'src/engine/http/ways.ts',
-      'src/ops/alarms/send-alarms.ts',
-      'src/ops/hand-offs/send-hand-offs.ts',
+      'src/ops/webhook.ts',
     ]);
     expect(rooms('commander').sort()).toEqual(['cli', 'program']);
     expect(rooms('bullmq')).toEqual(['engine/queue']);

@@ -1,6 +1,7 @@
 /** The declaration of a record: mistakes that do not compile, and what is made of it. */
 import { describe, expect, test } from 'vitest';
 import { shelf, volume } from '../../src/sources/books/records.ts';
+import { changedAt, countOf, versionOf } from '../../src/sources/books/shelves/shelves.ts';
 import { kinds, sources, streams } from '../../src/sources/index.ts';
 import { checkOf, factsOf } from '../../src/sources/record/check.ts';
 import { columnsOf, leftOutOf } from '../../src/sources/record/columns.ts';
@@ -230,7 +231,7 @@ test('no field rule takes away what says where a record stands in its list', () 
     return names.size;
   };
   const counts = streams.map(one => {
-    if (one.kind === 'shelves') return asked(one.key, one.version, one.changed, one.count);
+    if (one.kind === 'shelves') return asked(one.key, versionOf, changedAt, countOf);
     if (one.kind === 'detail') return asked(one.of.key, one.version);
     if (one.kind !== 'list') return 0;
     const shows = one.lists.flatMap(list => list.shows ?? []);

@@ -51,7 +51,7 @@ export async function startWorker(
     let told = '';
     child.stderr.on('data', text => {
       told += text;
-      if (/^Running for/m.test(told)) resolve();
+      if (told.includes('Running for')) resolve();
     });
     void ended.then(() => reject(new Error(`the worker ended: ${told}`)));
   });

@@ -1,6 +1,8 @@
 /** Mistakes are planted together, and one that is not planted fails. */
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import type * as reading from '../../../src/engine/reading/reading.ts';
+import { plantedInClaims, plantedInPresence } from './claims/planted.ts';
 import { withMistake } from './planted.ts';
 
 const file = 'src/engine/reading/reading.ts';
@@ -17,4 +19,10 @@ test('two mistakes of one file are both planted', async () => {
 test('a mistake whose text is not there fails, also where another mistake took it away', async () => {
   const mistake = { file, from: 'secondMs = 1000', to: 'secondMs = 2000' };
   await expect(withMistake(file, [mistake, mistake])).rejects.toThrow('has not exactly one');
+});
+
+test('each mistake in claims stands where it is planted', () => {
+  const mistakes = Object.values({ ...plantedInClaims, ...plantedInPresence }).flatMap(one => one.mistakes);
+  const files = new Map(mistakes.map(({ file }) => [file, readFileSync(file, 'utf8')]));
+  expect(mistakes.filter(({ file, from }) => files.get(file)!.split(from).length !== 2)).toEqual([]);
 });

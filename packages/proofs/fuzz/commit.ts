@@ -15,10 +15,8 @@ import { commitRecords, requestPage } from '../../../src/engine/load/commit-repl
 import type { Claim } from '../../../src/engine/runs/claims.ts';
 import { booksDialect } from '../../../src/sources/books/dialect.ts';
 import { readShelves } from '../../../src/sources/books/shelves/shelf-loop.ts';
-import { shelves } from '../../../src/sources/books/shelves/shelves.ts';
 import { volumes } from '../../../src/sources/books/volumes/volumes.ts';
 import { messages } from '../../../src/sources/helpdesk/messages/messages.ts';
-import type { ShelfStream } from '../../../src/sources/source.ts';
 import { keyOf } from '../../../test/support/keys.ts';
 import { iso, message, type Scripted, scripted, second, ticket } from '../../../test/support/scripted.ts';
 import { listStream, openBooks, sourcesOf } from '../../../test/support/sources.ts';
@@ -273,11 +271,7 @@ export class Fuzz implements AsyncDisposable {
        update sync.rejects set cleared_at = $1 where stream in ('shelves', 'volumes') and cleared_at is null`,
       this.#since(seed),
     );
-    await readShelves(
-      this.#ctx,
-      this.#claim('shelves'),
-      shelves as unknown as ShelfStream<{ id: string }, { id: string }>,
-    );
+    await readShelves(this.#ctx, this.#claim('shelves'));
     await readDetails(this.#ctx, this.#claim('volumes'), volumes).catch((error: Error) => {
       if (error.name !== 'Retry') throw error;
     });

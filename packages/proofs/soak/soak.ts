@@ -4,7 +4,6 @@
  * difference. Ends with 1 where anything is lost, refused for our own fault, or left open.
  *
  *   npm run soak -- --minutes 5 [--seed 1] [--tickets 2000]
- *   npm run soak -- --fleet …         many accounts instead: see fleet.ts
  */
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,9 +19,6 @@ import { hydrated, judge, settle, waiting } from './judge.ts';
 import { patiently, startPostgres, startRedis, startSandbox } from './servers.ts';
 import { faults, flushRedis, type Going, goesOn, type House, killOne, type Trouble, troubles } from './troubles.ts';
 import { wronglyDeleted } from './truth.ts';
-
-// Ends with an exit code of its own.
-if (process.argv.includes('--fleet')) await import('./fleet.ts');
 
 const options = { minutes: { type: 'string' }, seed: { type: 'string' }, tickets: { type: 'string' } } as const;
 const given = parseArgs({ options }).values;

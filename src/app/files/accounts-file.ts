@@ -21,14 +21,6 @@ export interface Given {
   readonly whereTo: string;
 }
 
-export interface FleetFile {
-  readonly accounts: readonly Given[];
-  /** Invalid accounts. They do not stop the others. */
-  readonly refused: readonly Refused[];
-  /** All files read: the accounts file and the files it refers to. */
-  readonly files: readonly string[];
-}
-
 export interface Refused {
   readonly account: string;
   readonly error: UsageError;
@@ -103,8 +95,11 @@ interface Reading extends Yaml {
   readonly files: string[];
 }
 
-/** `variable` reads a variable of the environment. Throws UsageError if the file as a whole is invalid. */
-export function readFleetFile(path: string, variable: (name: string) => string | undefined): FleetFile {
+/**
+ * Reads the accounts, and refuses invalid ones without stopping the others. `files`: the accounts file and those that it refers to.
+ * `variable` reads a variable of the environment. Throws UsageError if the file as a whole is invalid.
+ */
+export function readFleetFile(path: string, variable: (name: string) => string | undefined) {
   const reading: Reading = { ...openYaml(path), path, variable, files: [path] };
   const { contents, at, entriesOf, files } = reading;
   let defaults: Found = new Map();

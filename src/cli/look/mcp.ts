@@ -8,7 +8,6 @@ import type { Fleet } from '../../app/config.ts';
 import type { Warehouse } from '../../app/context.ts';
 import { systemClock } from '../../clock.ts';
 import { makeLookingPool } from '../../engine/database/pool.ts';
-import { OpenStack } from '../../open-stack.ts';
 import { chosenAccount } from '../choose-account.ts';
 import { type Act, type Deps, note } from '../command.ts';
 import { say } from '../output/terminal.ts';
@@ -30,7 +29,7 @@ export function addMcp(program: Command, deps: Deps, act: Act): void {
         const { fleet, account } = deps.asked();
         await using warehouse = await tablesOf(fleet, deps.signal);
         if (account !== undefined) await chosenAccount(deps, warehouse.pg);
-        await using stack = new OpenStack();
+        await using stack = new AsyncDisposableStack();
         // Its statements end soon, also where another session holds a lock.
         const pg = makeLookingPool(warehouse.url);
         stack.defer(() => pg.end());

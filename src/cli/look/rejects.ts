@@ -1,7 +1,7 @@
-/** `rejects list | show | replay`: lists rejected records and stores them from their saved payloads. */
+/** `rejects list | show | replay | drift`: lists rejected records, stores them from their saved payloads, and lists drift. */
 import type { Command } from 'commander';
 import { systemClock } from '../../clock.ts';
-import { listRejectGroups, listRejects, readReject } from '../../engine/commit/rejects.ts';
+import { listDrift, listRejectGroups, listRejects, readReject } from '../../engine/commit/rejects.ts';
 import { replay } from '../../engine/load/replay.ts';
 import { command } from '../../engine/runs/pauses.ts';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
@@ -10,7 +10,6 @@ import { parseNumber } from '../arguments.ts';
 import { openChosen } from '../choose-account.ts';
 import { type Act, type Deps, jsonOption } from '../command.ts';
 import { cellText, print, printJson, printList, say } from '../output/terminal.ts';
-import { driftIn } from './drift.ts';
 
 export interface Replayed {
   id: number;
@@ -50,7 +49,12 @@ export function addRejects(program: Command, deps: Deps, act: Act): void {
     .argument('[ids...]', 'numbers in `rejects list` (default: all open rejects)', numbers)
     .option(...jsonOption)
     .action(act((ids: number[], asked: Asked) => replayAll(deps, ids, asked)));
-  driftIn(rejects, deps, act);
+  rejects
+    .command('drift')
+    .summary('list differences from the documentation')
+    .description('list unknown fields, unknown values and wrong types, each with its count and a sample record')
+    .option(...jsonOption)
+    .action(act((asked: Asked) => drift(deps, asked)));
 }
 
 async function list(deps: Deps, asked: Asked): Promise<void> {
@@ -100,6 +104,15 @@ async function replayAll(deps: Deps, ids: readonly number[], asked: Asked): Prom
   const left = result.filter(({ stored }) => !stored).length;
   say(`${result.length - left} stored, ${left} still rejected.`);
   return left > 0 ? exitCodes.partial : exitCodes.ok;
+}
+
+async function drift(deps: Deps, asked: Asked): Promise<void> {
+  await using opened = await openChosen(deps);
+  printList(await listDrift(opened.db, opened.account), asked, {
+    none: 'No differences.',
+    columns: ['stream', 'kind', 'path', 'value', 'seen', 'first', 'last', 'sample'],
+    row: Object.values,
+  });
 }
 
 const number = parseNumber('the number of a reject');

@@ -22,13 +22,7 @@ const countShare = 50;
 /** Only streams whose records are fetched by id declare `pending`. */
 const pendingOf = (name: string) => declared.find(stream => stream.name === name)?.pending;
 
-export interface Progress {
-  /** Shows the current progress. Returns true once the run has ended. */
-  look(): Promise<boolean>;
-  /** Prints a line unless it was printed before. */
-  say(line: string): void;
-  end(): void;
-}
+export type Progress = ReturnType<typeof showProgress>;
 
 /**
  * `waits`: why this process sends no request of the stream's source now. Another process may run the stream. Without a terminal
@@ -44,7 +38,7 @@ export function showProgress(
     everyMs = quietMs,
     isBegun = false,
   }: { tell?: (line: string) => void; everyMs?: number; isBegun?: boolean } = {},
-): Progress {
+) {
   const screen = process.stderr.isTTY === true ? openScreen() : undefined;
   const begun = new Map<string, Begun>();
   const told = new Set<string>();
@@ -90,7 +84,8 @@ export function showProgress(
   const totalsOf = ({ stream }: StreamProgress) => forecast?.streams[stream];
 
   return {
-    async look() {
+    /** Shows the current progress. Returns true once the run has ended. */
+    async look(): Promise<boolean> {
       const { state, streams: unordered } = await readProgress(db, run);
       // Null: the run has no forecast and will not get one.
       if (forecast === undefined) forecast = (await forecastOf(db, run)) ?? null;
@@ -112,6 +107,7 @@ export function showProgress(
       }
       return state !== 'running';
     },
+    /** Prints a line unless it was printed before. */
     say: once,
     end: () => screen?.leave(),
   };

@@ -11,7 +11,6 @@ import { completeAddress } from '../../app/setting-types.ts';
 import { settings } from '../../app/settings.ts';
 import { command } from '../../engine/runs/pauses.ts';
 import { ShelfdeskError, UsageError } from '../../errors.ts';
-import { OpenStack } from '../../open-stack.ts';
 import { sources } from '../../sources/index.ts';
 import type { Source } from '../../sources/source.ts';
 import { count } from '../../words.ts';
@@ -61,7 +60,7 @@ async function askUntilRight(source: Source, signal: AbortSignal): Promise<Recor
     if (value === undefined) toAsk.push(name);
     else set[name] = value;
   }
-  await using stack = new OpenStack();
+  await using stack = new AsyncDisposableStack();
   let warehouse: Warehouse | undefined;
   for (;;) {
     for (const name of toAsk) typed[name] = await askFor(name, typed[name], signal);

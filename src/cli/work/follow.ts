@@ -254,22 +254,12 @@ const interruptedInOutage = (run: number, why: Error) =>
     why,
   );
 
-interface LocalWorker extends AsyncDisposable {
-  /** Starts a worker in this process if no other worker is live. */
-  lookForWorkers(): Promise<void>;
-  areOurs(): boolean;
-  /** Sets the run that this command follows. */
-  watch(run: number): void;
-  /** Rejects when the reconciler failed. */
-  readonly failed: Promise<never>;
-}
-
 function localWorker(
   { ctx, presence }: Account,
   jobs: readonly Job[],
   server: Parameters<typeof openQueue>[0],
   onFailure: (stream: string, error: unknown) => void,
-): LocalWorker {
+) {
   let working: Working | undefined;
   let said = false;
   let watched: number | undefined;
@@ -283,7 +273,8 @@ function localWorker(
     await reconcile(ctx.pg, [{ ctx, queue, worker: presence.id, jobs: working?.jobs ?? noJobs }]);
   });
   return {
-    async lookForWorkers() {
+    /** Starts a worker in this process if no other worker is live. */
+    async lookForWorkers(): Promise<void> {
       if (working) return;
       const [other] = await liveWorkers(ctx.pg, [ctx.account]);
       if (other) {
@@ -301,12 +292,14 @@ function localWorker(
       if (watched !== undefined) reconciling.ring();
     },
     areOurs: () => working !== undefined,
-    watch(run) {
+    /** Sets the run that this command follows. */
+    watch(run: number): void {
       watched = run;
       reconciling.ring();
     },
+    /** Rejects when the reconciler failed. */
     failed: reconciling.failed,
-    async [Symbol.asyncDispose]() {
+    async [Symbol.asyncDispose](): Promise<void> {
       reconciling.stop();
       await working?.[Symbol.asyncDispose]();
       await theirs?.[Symbol.asyncDispose]();

@@ -22,7 +22,6 @@ import {
 } from '../../lake/state.ts';
 import { exportedTables, type LakePlace } from '../../lake/table.ts';
 import { workOnLake } from '../../lake/work.ts';
-import { OpenStack } from '../../open-stack.ts';
 import { lakeTables } from '../../sources/index.ts';
 import { count, duration } from '../../words.ts';
 import { parseNumber } from '../arguments.ts';
@@ -48,7 +47,7 @@ export async function exportNow(
   { fleet, warehouse }: { fleet: Fleet; warehouse: Warehouse },
   state: StoredLake,
 ): Promise<Done> {
-  await using stack = new OpenStack();
+  await using stack = new AsyncDisposableStack();
   const { queues, log } = stack.use(await openGround(fleet, warehouse));
   const { work } = stack.use(
     await workOnLake(

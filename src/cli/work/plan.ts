@@ -39,25 +39,7 @@ interface Options {
 
 const kinds = ['sync', 'backfill'] as const;
 
-export interface PlanResult extends Planned {
-  readonly account: string;
-  /** When all tickets, and then all messages, are here; null if the run does not read them. */
-  readonly tickets_stored_at: string | null;
-  readonly messages_stored_at: string | null;
-  /** What the forecast does not know about the streams of this run. */
-  readonly limitations: readonly string[];
-  /** The lists that `start` reads again by day; empty before the first load, and where that is left to the nights. */
-  readonly rereading: readonly {
-    readonly stream: string;
-    readonly list: string;
-    readonly credits: number;
-    readonly every_seconds: number;
-  }[];
-  /** Nightly runs that start before the end of this run. Their sweep gets a tenth of the credits meanwhile. */
-  readonly nightly_runs: readonly string[];
-  /** Field rules, and what works no more, or with less, by each. */
-  readonly field_rules: readonly { readonly rule: string; readonly lost: readonly string[] }[];
-}
+export type PlanResult = Awaited<ReturnType<typeof planIn>>;
 
 export function addPlan(program: Command, deps: Deps, act: Act): void {
   program
@@ -181,7 +163,7 @@ export async function planFromMirror(
   return await planIn(ctx, config, asked, { isSet, asks: false, keeps: false });
 }
 
-async function planIn(ctx: Context, config: Config, asked: Question, { isSet, asks, keeps }: How): Promise<PlanResult> {
+async function planIn(ctx: Context, config: Config, asked: Question, { isSet, asks, keeps }: How) {
   const { kind } = asked;
   // The run skips paused streams too.
   const question = { ...asked, streams: await skipPaused(ctx, asked.streams) };
@@ -195,11 +177,16 @@ async function planIn(ctx: Context, config: Config, asked: Question, { isSet, as
     account: ctx.account,
     ...planned,
     assumptions,
+    /** When all tickets, and then all messages, are here; null if the run does not read them. */
     tickets_stored_at: inAt('tickets'),
     messages_stored_at: inAt('messages'),
+    /** What the forecast does not know about the streams of this run. */
     limitations: streams.filter(({ key }) => question.streams.includes(key)).flatMap(cannotOf),
+    /** The lists that `start` reads again by day; empty before the first load, and where that is left to the nights. */
     rereading: await rereadingOf(ctx),
+    /** Nightly runs that start before the end of this run. Their sweep gets a tenth of the credits meanwhile. */
     nightly_runs: nightsIn(config, planned, ctx.clock.now()),
+    /** Field rules, and what works no more, or with less, by each. */
     field_rules: rulesIn(config.fieldRules).map(({ written, full }) => ({
       rule: written,
       lost: lostBy(config.fieldRules, full),
@@ -207,7 +194,14 @@ async function planIn(ctx: Context, config: Config, asked: Question, { isSet, as
   };
 }
 
-async function rereadingOf(ctx: Context): Promise<PlanResult['rereading']> {
+interface Rereading {
+  readonly stream: string;
+  readonly list: string;
+  readonly credits: number;
+  readonly every_seconds: number;
+}
+
+async function rereadingOf(ctx: Context): Promise<Rereading[]> {
   const all = await Promise.all([...ctx.sources.values()].map(source => rotationOf(ctx, source)));
   return all.flat().map(({ stream, list, cost, everyMs }) => ({
     ...{ stream, list, credits: cost, every_seconds: Math.round(everyMs / 1000) },
@@ -258,7 +252,7 @@ function show(planned: PlanResult): void {
   if (incomplete) say('Some amounts are unknown and were not requested: the run takes more than this.');
 }
 
-const readAgain = ({ stream, list, credits, every_seconds }: PlanResult['rereading'][number]): string =>
+const readAgain = ({ stream, list, credits, every_seconds }: Rereading): string =>
   `${stream}${list === 'default' ? '' : ` (${list})`} every ${duration(every_seconds)} for ${count(credits, 'credit')}`;
 
 /** The index of words costs less if it is made after the messages. */

@@ -19,17 +19,7 @@ const shown = 3;
 const nothing =
   'Nothing is scheduled: SCHEDULE_FRESH and SCHEDULE_NIGHTLY are empty, or no source is configured for them.';
 
-export interface Scheduled {
-  account: string;
-  schedule: string;
-  cron: string;
-  time_zone: string;
-  reads: readonly string[];
-  next: Date[];
-  last: Date | null;
-  last_run: number | null;
-  last_skipped: string | null;
-}
+export type Scheduled = Awaited<ReturnType<typeof scheduleOf>>[number];
 
 export function addSchedule(program: Command, deps: Deps, act: Act): void {
   const schedule = program
@@ -57,39 +47,31 @@ export function addSchedule(program: Command, deps: Deps, act: Act): void {
 }
 
 /** Schedule of an account. Without migrated tables (`db` undefined) the last slots are null. */
-export async function scheduleOf(db: pg.Pool | undefined, config: Config): Promise<Scheduled[]> {
+export async function scheduleOf(db: pg.Pool | undefined, config: Config) {
   const { account, schedule: times } = config;
-  const found: Scheduled[] = [];
   const sources = configuredSources(config);
   // Without a configured source: the schedule of all streams, as a preview.
-  for (const timetable of timetables(times, sources.size > 0 ? streamsOf(sources) : streams)) {
-    const { schedule, streams } = timetable.plan;
-    const last = db && (await lastSlot(db, account, schedule, new Date(systemClock.now())));
-    found.push({
-      account,
-      schedule,
-      cron: timetable.expression,
-      time_zone: times.timeZone,
-      reads: streams.map(nameOfKey),
-      next: nextSlots(timetable, shown, systemClock.now()),
-      last: last?.slot ?? null,
-      last_run: last?.run_id ?? null,
-      last_skipped: last?.skipped ?? null,
-    });
-  }
-  return found;
+  const all = timetables(times, sources.size > 0 ? streamsOf(sources) : streams);
+  return Promise.all(
+    all.map(async timetable => {
+      const { schedule, streams } = timetable.plan;
+      const last = db && (await lastSlot(db, account, schedule, new Date(systemClock.now())));
+      return {
+        ...{ account, schedule, cron: timetable.expression, time_zone: times.timeZone },
+        reads: streams.map(nameOfKey),
+        next: nextSlots(timetable, shown, systemClock.now()),
+        last: last?.slot ?? null,
+        last_run: last?.run_id ?? null,
+        last_skipped: last?.skipped ?? null,
+      };
+    }),
+  );
 }
 
 function list(found: readonly Scheduled[]): string {
   const rows = found.map(({ account, schedule, cron, time_zone, reads, next, last, last_run, last_skipped }) => [
-    account,
-    schedule,
-    next[0] ?? 'never',
-    last ?? 'never',
-    last_run === null ? last_skipped : `run ${last_run}`,
-    cron,
-    time_zone,
-    reads.join(', '),
+    ...[account, schedule, next[0] ?? 'never', last ?? 'never'],
+    ...[last_run === null ? last_skipped : `run ${last_run}`, cron, time_zone, reads.join(', ')],
     ...Array.from({ length: shown - 1 }, (_, i) => next[i + 1]),
   ]);
   // A narrow terminal has no room for the last columns.

@@ -18,7 +18,6 @@ import {
   orReason,
   ShelfdeskError,
 } from '../../errors.ts';
-import { OpenStack } from '../../open-stack.ts';
 import { keepAlarms, toldOf } from '../../ops/alarms/send-alarms.ts';
 import { keepHandOffs } from '../../ops/hand-offs/send-hand-offs.ts';
 import { lakeTables } from '../../sources/index.ts';
@@ -135,13 +134,8 @@ async function lakeOn({ lake }: Fleet, { warehouse, queues, log }: Ground, { lak
 }
 
 async function serveAlone(config: Config, ground: Ground, { jobs, signal }: Deps, patient: Patient): Promise<void> {
-  const tell = reporterOf({ ...ground, pg: ground.warehouse.pg, clock: systemClock, several: false });
   let ring = () => {};
-  const report: typeof tell = async members => {
-    await tell(members);
-    ring();
-  };
-  await using rounds = keepRounds(ground, signal, report);
+  await using rounds = keepRounds(ground, signal, reportOn(ground, { several: false, after: () => ring() }));
   await using served = await patient(() => serve(rounds, config, jobs));
   await using handOffs = keepHandOffs(tellersOn(ground), () => [{ ...config, worker: served.worker }]);
   ring = handOffs.ring;
@@ -164,14 +158,9 @@ async function serveFleet(
   let known = first;
   const alarms = new Map<string, Config['alarm']>();
   const told = new Map<string, string>();
-  await using stack = new OpenStack();
-  const reporter = reporterOf({ ...ground, pg: ground.warehouse.pg, clock: systemClock, several: true });
+  await using stack = new AsyncDisposableStack();
   let ring = () => {};
-  const report: typeof reporter = async members => {
-    await reporter(members);
-    ring();
-  };
-  const rounds = stack.use(keepRounds(ground, signal, report));
+  const rounds = stack.use(keepRounds(ground, signal, reportOn(ground, { several: true, after: () => ring() })));
   stack.defer(async () => {
     await Promise.all([...served.values()].map(({ serving }) => serving[Symbol.asyncDispose]()));
   });
@@ -246,27 +235,31 @@ async function serveFleet(
   ground.log.info(handingOver);
 }
 
-interface HangUp extends Disposable {
-  /** Aborts on a SIGHUP since the last `answer`. */
-  signal(): AbortSignal;
-  answer(): void;
-}
+type HangUp = ReturnType<typeof watchHangUp>;
 
 /** Listens to SIGHUP, except at a terminal: there SIGHUP means that the terminal was closed. */
-function watchHangUp(): HangUp {
+function watchHangUp() {
   let waking = new AbortController();
   const wake = () => waking.abort();
   if (!process.stderr.isTTY) process.on('SIGHUP', wake);
   return {
+    /** Aborts on a SIGHUP since the last `answer`. */
     signal: () => waking.signal,
-    answer() {
+    answer(): void {
       waking = new AbortController();
     },
-    [Symbol.dispose]: () => void process.off('SIGHUP', wake),
+    [Symbol.dispose]: (): void => void process.off('SIGHUP', wake),
   };
 }
 
-/** What alarms and hand-offs need. */
+function reportOn(ground: Ground, { several, after }: { several: boolean; after: () => void }) {
+  const report = reporterOf({ ...ground, pg: ground.warehouse.pg, clock: systemClock, several });
+  return async (members: Parameters<typeof report>[0]): Promise<void> => {
+    await report(members);
+    after();
+  };
+}
+
 const tellersOn = ({ warehouse, log, ways }: Ground) => ({ pg: warehouse.pg, clock: systemClock, log, ways });
 
 const handingOver = 'Stopping after the current page…';

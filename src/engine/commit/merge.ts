@@ -231,7 +231,7 @@ select ${keepChanges('$3', '$4', '$5', '$6')}, (select count(*) from ${short}_ro
   (select count(*) from ${short}_written where not inserted)::int as updated,
   (select coalesce(array_agg(id), '{}') from ${short}_written where not inserted) as updated_ids,
   ${changedMs(root)} as changed_ms, ${passedOver(root)} as passed_over, ${takenOver([root, ...others])} as taken_over,
-  ${vanished(root, others)} as vanished, (select erased from asked) as erased, ${standing(root.name)}`,
+  ${vanished(root, others)} as vanished, ${left([root, ...others])} as left_alone, (select erased from asked) as erased, ${standing(root.name)}`,
     removal: removal(root, others),
   };
 }
@@ -256,6 +256,15 @@ function takenOver(tables: readonly Table[]): string {
     .filter(({ parent }) => parent !== undefined)
     .map(table => `'${shortName(table)}', (select count(*) from ${shortName(table)}_there where is_of_other)`);
   return `jsonb_build_object(${counts.join(', ')})`;
+}
+
+/** How many records of the sets of a parent differ from their rows, and did not overwrite them. */
+function left(tables: readonly Table[]): string {
+  const counts = tables
+    .filter(({ parent }) => parent !== undefined)
+    .map(table => shortName(table))
+    .map(short => `(select count(*) from ${short}_there where not is_same) - (select count(*) from ${short}_again)`);
+  return counts.length === 0 ? '0' : `(${counts.join(' + ')})::int`;
 }
 
 /** Whether rows of a parent that the page shows are not in the page. Null if each record brings its own set. */

@@ -130,6 +130,8 @@ export interface Written {
   readonly takenOver: Readonly<Record<string, number>>;
   /** Whether the stream may have open rejects and deletion candidates. Stored records clear them. */
   readonly mayClear: { readonly rejects: boolean; readonly candidates: boolean };
+  /** Each record is stored as it came: nothing of it was cleaned or taken out, and no row was left as later. */
+  readonly isWhole: boolean;
 }
 
 export const noCounts = () => ({ seen: 0, inserted: 0, updated: 0, unchanged: 0, deleted: 0, rejected: 0, cleaned: 0 });
@@ -137,6 +139,7 @@ export const noCounts = () => ({ seen: 0, inserted: 0, updated: 0, unchanged: 0,
 export const nothingWritten = (mayClear = { rejects: true, candidates: true }): Written => ({
   ...{ counts: noCounts(), rejects: [], takenOver: {} },
   mayClear,
+  isWhole: true,
 });
 
 export function add(total: object, more: object): void {

@@ -5,7 +5,7 @@
 
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
-import type { Client } from '../database/pool.ts';
+import { byKey, type Client } from '../database/pool.ts';
 import { type StreamKey, sourceAndStream } from '../database/stream-key.ts';
 import { cleanText } from '../json-text.ts';
 import type { Range } from '../reading/reading.ts';
@@ -179,15 +179,16 @@ const fewIds = 3;
 
 /** Undefined unless most of what the stream reads is rejected. */
 export async function readMostRejected(db: pg.Pool, { account, stream }: Key): Promise<MostRejected | undefined> {
-  const { rows } = await db.query<MostRejected>({
-    name: 'most rejected',
-    text: `select m.next_try_at, array(
+  const { rows } = await byKey<MostRejected>(
+    db,
+    'most rejected',
+    `select m.next_try_at, array(
          select r.ask_id from sync.rejects r
          where r.account_id = $1 and r.stream_key = $2 and r.cleared_at is null and r.path is not null and r.ask_id is not null
          group by r.ask_id order by max(r.last_seen_at), r.ask_id limit ${fewIds}) as ids
        from sync.most_rejected m where m.account_id = $1 and m.stream_key = $2`,
-    values: [account, stream],
-  });
+    [account, stream],
+  );
   return rows[0];
 }
 

@@ -43,6 +43,7 @@ interface Merged extends Sent {
   readonly taken_over: Readonly<Record<string, number>>;
   readonly passed_over: Readonly<Record<string, string>> | null;
   readonly vanished: boolean | null;
+  readonly left_alone: number;
   readonly erased: boolean;
   readonly rejects: boolean;
   readonly candidates: boolean;
@@ -63,6 +64,7 @@ async function writeAll(tx: Tx<Writer>, batch: Batch): Promise<Rows> {
     counts: { seen, inserted, updated, unchanged: seen - inserted - updated, deleted, rejected: 0, cleaned },
     takenOver: merged.taken_over,
     mayClear: { rejects, candidates },
+    isWhole: tx.care === 'as it came' && merged.left_alone === 0 && (!batch.filter || merged.way === 'unfiltered'),
   };
 }
 
@@ -85,7 +87,10 @@ async function writeOneByOne(tx: Tx<Writer>, batch: Batch): Promise<Written> {
   if (rejects.length === 0 && batch.parents)
     counts.deleted += await removeVanished(tx, await screen(tx, batch), batch.parents);
   const mayClear = { rejects: true, candidates: true };
-  return { counts: { ...counts, rejected: rejects.length, seen: batch.records.length }, takenOver, rejects, mayClear };
+  return {
+    ...{ counts: { ...counts, rejected: rejects.length, seen: batch.records.length }, takenOver, rejects, mayClear },
+    isWhole: false,
+  };
 }
 
 /** Rolls back to a savepoint if a value fails, and returns the error. */

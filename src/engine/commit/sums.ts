@@ -3,7 +3,7 @@
 import type pg from 'pg';
 import { FencedOff } from '../../errors.ts';
 import { cover } from '../coverage/coverage.ts';
-import type { Client } from '../database/pool.ts';
+import { byKey, type Client } from '../database/pool.ts';
 import { nameOfKey } from '../database/stream-key.ts';
 import type { Range } from '../reading/reading.ts';
 import { type Bound, bindSource } from '../runs/accounts/accounts.ts';
@@ -79,7 +79,9 @@ export async function keepProof(
   covered: Range,
   { credits, expected }: { credits: number; expected: number | undefined },
 ): Promise<void> {
-  const { rows } = await db.query<{ counted: number }>(
+  const { rows } = await byKey<{ counted: number }>(
+    db,
+    'keep proof',
     `with counted as (
        update sync.stored_run_streams set credits = credits + $4, expected = coalesce($5, expected)
        where run_id = $1 and stream_key = $2 and token = $3 and state = 'running' and ${counted} >= $9

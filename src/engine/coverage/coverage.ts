@@ -4,7 +4,7 @@
  */
 
 import { Fatal } from '../../errors.ts';
-import type { Client, Queryable } from '../database/pool.ts';
+import { byKey, type Client, type Queryable } from '../database/pool.ts';
 import { nameOfKey, type StreamKey, sourceAndStream, sourceOfKey } from '../database/stream-key.ts';
 import type { Ms, Range, Walk } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
@@ -96,7 +96,9 @@ export interface Position {
 
 /** Where a sync resumes: the high-water mark, or `since` in an empty warehouse. A backfill reads the gaps below it. */
 export async function readPosition(db: Queryable, key: Key, list: string, fromTheBeginning = false): Promise<Position> {
-  const { rows } = await db.query(
+  const { rows } = await byKey<WalkRow & { from_ms: Ms; redundant: boolean; first_load: boolean }>(
+    db,
+    'position',
     `select extract(epoch from coalesce(upper(c.covered * tstzmultirange(tstzrange(s.since, null))), s.since))::float8 * 1000 as from_ms,
        c.redundant, isempty(c.covered) as first_load, w.page, w.deep, w.cursor,
        extract(epoch from w.since)::float8 * 1000 as since_ms, extract(epoch from w.as_of)::float8 * 1000 as as_of_ms,

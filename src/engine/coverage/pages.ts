@@ -1,5 +1,5 @@
 /** Page sizes of each list as they were learned, and how far its ends are proven (see reading/ends.ts). */
-import type { Client, Queryable } from '../database/pool.ts';
+import { byKey, type Client, type Queryable } from '../database/pool.ts';
 import { sourceOfKey } from '../database/stream-key.ts';
 import type { Ms, Pages } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
@@ -18,7 +18,9 @@ export interface KnownPages {
 
 export async function readPages(db: Queryable, { account, stream }: Key, list: string): Promise<KnownPages> {
   const own = `filter (where (stream_key, list) = ($2, $3))`;
-  const { rows } = await db.query<{ size: number | null; varies: boolean; others_vary: boolean; proven_ms: Ms | null }>(
+  const { rows } = await byKey<{ size: number | null; varies: boolean; others_vary: boolean; proven_ms: Ms | null }>(
+    db,
+    'pages',
     `select coalesce(min(page_size) ${own}, min(page_size)) as size, coalesce(bool_or(pages_vary) ${own}, false) as varies,
        coalesce(bool_or(pages_vary), false) as others_vary,
        extract(epoch from min(ends_proven_through) ${own})::float8 * 1000 as proven_ms

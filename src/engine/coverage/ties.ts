@@ -6,7 +6,7 @@
 
 import type pg from 'pg';
 import { rowTrueBy, type Table } from '../commit/merge.ts';
-import type { Client } from '../database/pool.ts';
+import { byKey, type Client } from '../database/pool.ts';
 import { sourceAndStream } from '../database/stream-key.ts';
 import type { Ms, Range, Tie } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
@@ -101,7 +101,9 @@ export async function settleTies(
 
 /** Whether nothing of the stream is left to settle: no tie, no torn range, no open reject. The usual case, in one look. */
 export async function isSettled(db: pg.Pool, { account, stream }: Claim): Promise<boolean> {
-  const { rows } = await db.query<{ settled: boolean }>(
+  const { rows } = await byKey<{ settled: boolean }>(
+    db,
+    'settled',
     `select not exists (select from sync.ties where (account_id, stream_key) = ($1, $2))
        and not exists (
          select from sync.gap_reasons r left join sync.coverage c using (account_id, stream_key, list)

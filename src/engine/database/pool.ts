@@ -113,17 +113,28 @@ export const sessionSettings: SessionSettings = {
   ...givesUp,
 };
 
+/** Each of these statements finds its rows by a key, also where its plan was made while the table was empty. */
+const plansByKey = { plan_cache_mode: 'force_generic_plan', enable_seqscan: 'off' };
+
 /**
- * A pool for the statements of the budget, which each request needs twice. Their plans are kept, because planning costs
- * more than their work. Each of them finds its row by the primary key, also where the plan was made while the table was
- * empty.
+ * A pool for the statements of the budget, which each request needs twice, and of `byKey`. Their plans are kept, because planning
+ * costs more than their work.
  */
 export const makeLedgerPool = (url: string): pg.Pool =>
-  poolOf(
-    url,
-    { max: ledgerMost },
-    { ...sessionSettings, plan_cache_mode: 'force_generic_plan', enable_seqscan: 'off' },
-  );
+  poolOf(url, { max: ledgerMost }, { ...sessionSettings, ...plansByKey });
+
+const ledgerOf = new WeakMap<object, pg.Pool>();
+
+/** From now on the ledger's sessions run the statements of `byKey`. */
+export const keepPlansIn = (ledger: pg.Pool, pool: pg.Pool): void => void ledgerOf.set(pool, ledger);
+
+/** A statement by key, which each stream of each run needs. In a transaction it keeps its plan if that is one `withPlansByKey`. */
+export const byKey = <Row extends pg.QueryResultRow>(
+  db: Queryable,
+  name: string,
+  text: string,
+  values: unknown[],
+): Promise<pg.QueryResult<Row>> => (ledgerOf.get(db) ?? db).query<Row>({ name, text, values });
 
 function poolOf(url: string, more: pg.PoolConfig, settings: SessionSettings = sessionSettings): pg.Pool {
   const pool = new pg.Pool({
@@ -164,6 +175,10 @@ export const withKeptPlans = [
  * facts that may never be lost: a taken slot, a fencing token, a pause, an erasure.
  */
 export const durably = 'begin; set local synchronous_commit = on';
+
+/** For a transaction whose statements are by key, and for the rest of it, if that is not. */
+export const withPlansByKey = 'set local plan_cache_mode = force_generic_plan; set local enable_seqscan = off';
+export const withPlansForValues = 'set local plan_cache_mode = force_custom_plan; set local enable_seqscan = on';
 
 /** Begins a transaction that asks for the state of many accounts. */
 export const withPlansOfFunctions = `begin; set local plan_cache_mode = ${plansOfFunctions.plan_cache_mode}`;

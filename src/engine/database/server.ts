@@ -59,28 +59,12 @@ async function briefly<T>(url: string, work: (client: pg.Client) => Promise<T>):
   }
 }
 
-interface Row {
-  version_number: number;
-  version: string;
-  role: string;
-  database: string;
-  encoding: string;
-  is_super: boolean;
-  read_only: boolean;
-  may_create: boolean;
-  gist_there: boolean;
-  gist_known: boolean;
-  closed_schemas: string[];
-  closed_tables: string[];
-  foreign_tables: string[];
-  is_writer: boolean;
-  most: number;
-  others: number;
-  fsync: boolean;
-  full_page_writes: boolean;
-  autovacuum: boolean;
-  bytes: number;
-  at_ms: number;
+interface Row extends Omit<ServerFacts, 'gist' | 'connections' | 'aheadMs'> {
+  readonly gistThere: boolean;
+  readonly gistKnown: boolean;
+  readonly most: number;
+  readonly others: number;
+  readonly atMs: number;
 }
 
 const factsSql = `
@@ -93,31 +77,31 @@ me as (
       select from pg_roles g where g.rolname = 'shelfdesk_writer' and not g.rolcanlogin and pg_has_role(g.oid, 'usage'))
     and not exists (select from ours o where pg_has_role(o.relowner, 'usage')) as is_writer
   from pg_roles r where r.rolname = current_user)
-select current_setting('server_version_num')::int as version_number, current_setting('server_version') as version,
-  quote_ident(current_user) as role, quote_ident(current_database()) as database, me.rolsuper as is_super,
+select current_setting('server_version_num')::int as "versionNumber", current_setting('server_version') as version,
+  quote_ident(current_user) as role, quote_ident(current_database()) as database, me.rolsuper as "isSuper",
   current_setting('server_encoding') as encoding,
-  pg_is_in_recovery() or current_setting('transaction_read_only') = 'on' as read_only,
-  has_database_privilege(current_database(), 'create') as may_create,
-  exists (select from pg_extension where extname = 'btree_gist') as gist_there,
-  exists (select from pg_available_extensions where name = 'btree_gist') as gist_known,
+  pg_is_in_recovery() or current_setting('transaction_read_only') = 'on' as "readOnly",
+  has_database_privilege(current_database(), 'create') as "mayCreate",
+  exists (select from pg_extension where extname = 'btree_gist') as "gistThere",
+  exists (select from pg_available_extensions where name = 'btree_gist') as "gistKnown",
   array(
     select n.nspname::text from pg_namespace n
     where (n.nspname in ('sync', 'bullmq') or ${isMirror('n')})
       and not (has_schema_privilege(n.oid, 'usage') and (me.is_writer or has_schema_privilege(n.oid, 'create')))
-    order by 1) as closed_schemas,
+    order by 1) as "closedSchemas",
   array(
     select o.name from ours o
     where not (has_table_privilege(o.oid, 'select') and has_table_privilege(o.oid, 'insert')
       and has_table_privilege(o.oid, 'update') and has_table_privilege(o.oid, 'delete'))
       -- What only the owner writes.
       and not (me.is_writer and o.name in ('sync.migrations', 'sync.view_sets', 'sync.readers', 'sync.secret_salt'))
-    order by 1) as closed_tables,
-  array(select o.name from ours o where not pg_has_role(o.relowner, 'usage') order by 1) as foreign_tables,
-  me.is_writer,
+    order by 1) as "closedTables",
+  array(select o.name from ours o where not pg_has_role(o.relowner, 'usage') order by 1) as "foreignTables",
+  me.is_writer as "isWriter",
   narrow.most, narrow.others,
-  current_setting('fsync')::boolean as fsync, current_setting('full_page_writes')::boolean as full_page_writes,
+  current_setting('fsync')::boolean as fsync, current_setting('full_page_writes')::boolean as "fullPageWrites",
   current_setting('autovacuum')::boolean as autovacuum,
-  pg_database_size(d.oid)::float8 as bytes, extract(epoch from statement_timestamp())::float8 * 1000 as at_ms
+  pg_database_size(d.oid)::float8 as "databaseBytes", extract(epoch from statement_timestamp())::float8 * 1000 as "atMs"
 from me join pg_database d on d.datname = current_database()
 cross join lateral (
   -- Of what the server, the database and the role allow, that which leaves the least room. What others hold is counted,
@@ -140,33 +124,13 @@ export async function lookAtServer(db: pg.Pool, clock: Clock): Promise<ServerFac
   const sentMs = clock.now();
   const { rows } = await db.query<Row>(factsSql);
   const answeredMs = clock.now();
-  const row = rows[0]!;
+  const { gistThere, gistKnown, most, others, atMs, ...facts } = rows[0]!;
+  // btree_gist is a trusted extension: a role that may create schemas may create it.
+  const mayMake = facts.mayCreate || facts.isSuper ? 'can be made' : 'not allowed';
   return {
-    versionNumber: row.version_number,
-    version: row.version,
-    role: row.role,
-    database: row.database,
-    encoding: row.encoding,
-    isSuper: row.is_super,
-    readOnly: row.read_only,
-    mayCreate: row.may_create,
-    gist: gistOf(row),
-    closedSchemas: row.closed_schemas,
-    closedTables: row.closed_tables,
-    foreignTables: row.foreign_tables,
-    isWriter: row.is_writer,
-    connections: { most: row.most, others: row.others },
-    fsync: row.fsync,
-    fullPageWrites: row.full_page_writes,
-    autovacuum: row.autovacuum,
-    databaseBytes: row.bytes,
-    aheadMs: row.at_ms > answeredMs ? row.at_ms - answeredMs : Math.min(0, row.at_ms - sentMs),
+    ...facts,
+    gist: gistThere ? 'there' : gistKnown ? mayMake : 'not installed',
+    connections: { most, others },
+    aheadMs: atMs > answeredMs ? atMs - answeredMs : Math.min(0, atMs - sentMs),
   };
-}
-
-/** btree_gist is a trusted extension: a role that may create schemas may create it. */
-function gistOf({ gist_there, gist_known, may_create, is_super }: Row): ServerFacts['gist'] {
-  if (gist_there) return 'there';
-  if (!gist_known) return 'not installed';
-  return may_create || is_super ? 'can be made' : 'not allowed';
 }

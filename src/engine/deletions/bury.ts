@@ -1,5 +1,6 @@
 /** Tombstones of records, and of their parts: a part dies with its record, and comes back with it. */
-import { keepChanges, rowsOf } from '../commit/merge.ts';
+import type { Part } from '../../sources/source.ts';
+import { keepChanges, rowsOf, type Table } from '../commit/merge.ts';
 import type { Writer } from '../commit/page.ts';
 import type { Client } from '../database/pool.ts';
 import type { Ms } from '../reading/reading.ts';
@@ -22,20 +23,31 @@ export async function bury(
   ids: readonly string[],
   { goneMs, beforeMs, nowMs, lookbackMs }: GoneAt,
 ): Promise<number> {
-  const [gone, now] = [new Date(goneMs), new Date(nowMs)];
   const { rows } = await client.query<{ id: string }>(
     `update ${stream.merge.declared.root.name} set _deleted_at = $3, _synced_at = $4${tombstoneOf(stream, lookbackMs)}
      where account_id = $1 and id = any ($2) and _deleted_at is null and _observed_at < $5
      returning id, ${keepChanges('$4', 'null', '$6')}`,
-    [account, ids, gone, now, new Date(beforeMs), run],
+    [account, ids, new Date(goneMs), new Date(nowMs), new Date(beforeMs), run],
   );
   const buried = rows.map(({ id }) => id);
-  for (const { table, parent } of partsOf(stream))
-    if (buried.length > 0)
-      await client.query(
-        `update ${rowsOf(table)} set _deleted_at = $3, _synced_at = $4
-         where account_id = $1 and ${parent} = any ($2) and _deleted_at is null`,
-        [account, buried, gone, now],
-      );
+  await buryParts(client, account, { of: stream.merge.declared.root, parts: partsOf(stream) }, buried, nowMs);
   return buried.length;
+}
+
+/** The parts of these records get the tombstones that the records have. */
+export async function buryParts(
+  client: Client,
+  account: string,
+  { of, parts }: { of: Pick<Table, 'name' | 'rows'>; parts: readonly Part[] },
+  ids: readonly string[],
+  nowMs: Ms,
+): Promise<void> {
+  if (ids.length === 0) return;
+  for (const part of parts)
+    await client.query(
+      `update ${rowsOf(part)} m set _deleted_at = p._deleted_at, _synced_at = $3 from ${rowsOf(of)} p
+       where m.account_id = $1 and m.${part.parent} = any ($2) and m._deleted_at is null
+         and p.account_id = $1 and p.id = m.${part.parent}`,
+      [account, ids, new Date(nowMs)],
+    );
 }

@@ -4,13 +4,14 @@
  */
 
 import type { ListStream, Row, RowFacts } from '../../sources/source.ts';
-import { keepChanges, rowsOf } from '../commit/merge.ts';
+import { keepChanges } from '../commit/merge.ts';
 import { lastShown } from '../database/open-candidates.ts';
 import type { Client, Queryable } from '../database/pool.ts';
 import { sourceAndStream } from '../database/stream-key.ts';
 import { cleanText, storableIds } from '../json-text.ts';
 import { farFuture, type Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
+import { buryParts } from './bury.ts';
 import { clearing, createdAt, existedAt, type Mortal, mustShow, partsOf } from './row-facts.ts';
 
 const keyOf = ({ account, stream }: Pick<Claim, 'account' | 'stream'>) => [account, stream];
@@ -319,9 +320,9 @@ export async function markDeleted(
   claim: Claim,
   stream: Mortal,
   facts: RowFacts,
-  { ids, now, lateMs }: { ids: readonly string[]; now: Date; lateMs: Ms },
+  { ids, nowMs, lateMs }: { ids: readonly string[]; nowMs: Ms; lateMs: Ms },
 ): Promise<number> {
-  const { rows } = await client.query<{ id: string; gone_at: Date }>(
+  const { rows } = await client.query<{ id: string }>(
     `with gone as (
        select o.record_id, o.missing_since, o.alive_at, o.gone_at from sync.open_deletion_candidates o
        where (o.account_id, o.stream_key) = ($1, $2) and o.record_id = any($3) and o.gone_at is not null and o.run_id = $4)
@@ -329,17 +330,12 @@ export async function markDeleted(
        _synced_at = $5${clearing(stream)}
      from gone g where t.account_id = $1 and t.id = g.record_id and t._deleted_at is null
        and ${lastShown(facts)} < g.missing_since
-     returning t.id, t._deleted_at as gone_at, ${keepChanges('$5', 'null', '$4')}`,
-    [...keyOf(claim), ids, claim.run, now, lateMs],
+     returning t.id, ${keepChanges('$5', 'null', '$4')}`,
+    [...keyOf(claim), ids, claim.run, new Date(nowMs), lateMs],
   );
-  const marked = [claim.account, rows.map(({ id }) => id), rows.map(({ gone_at }) => gone_at), now];
-  for (const { table, parent } of partsOf(stream))
-    await client.query(
-      `update ${rowsOf(table)} m set _deleted_at = b.gone_at, _synced_at = $4
-       from unnest($2::text[], $3::timestamptz[]) b (id, gone_at)
-       where m.account_id = $1 and m.${parent} = b.id and m._deleted_at is null`,
-      marked,
-    );
+  const marked = rows.map(({ id }) => id);
+  const parts = { of: stream.merge.declared.root, parts: partsOf(stream) };
+  await buryParts(client, claim.account, parts, marked, nowMs);
   await client.query(
     'delete from sync.deletion_candidates where (account_id, stream_key) = ($1, $2) and record_id = any($3)',
     [...keyOf(claim), ids],

@@ -8,6 +8,8 @@ import { type Declared, keepChanges, rowsOf } from '../commit/merge.ts';
 import { type Context, sourceOf } from '../context.ts';
 import type { Claim } from '../runs/claims.ts';
 import { rangeOf } from '../runs/ranges.ts';
+import { buryParts } from './bury.ts';
+import { ownParts } from './row-facts.ts';
 
 export interface DeletionEvents {
   /** The table of the events, with its schema. */
@@ -49,14 +51,9 @@ export async function buryByEvents(ctx: Context, claim: Claim, source: string, e
         ],
       );
       deleted += rows.length;
-      for (const table of declared.others)
-        if (table.parent !== undefined && rows.length > 0)
-          await client.query(
-            `update ${rowsOf(table)} t set _deleted_at = p._deleted_at, _synced_at = $3 from ${rowsOf(declared.root)} p
-             where t.account_id = $1 and t.${table.parent} = any ($2) and t._deleted_at is null
-               and p.account_id = $1 and p.id = t.${table.parent}`,
-            [claim.account, rows.map(({ id }) => id), new Date(nowMs)],
-          );
+      const buried = rows.map(({ id }) => id);
+      const parts = { of: declared.root, parts: ownParts({ declared }) };
+      await buryParts(client, claim.account, parts, buried, nowMs);
     }
     return { counts: { deleted } };
   });

@@ -1,5 +1,6 @@
 /** SQL made of the facts that a stream declares about its stored rows, over `t`, a row. */
 import type { ListStream, Part, Row, RowFacts } from '../../sources/source.ts';
+import type { Merge, Table } from '../commit/merge.ts';
 import { lastShown } from '../database/open-candidates.ts';
 
 /** The facts of a stream that is swept. */
@@ -17,8 +18,8 @@ export const existedAt = (facts: RowFacts): string =>
   `least(${createdAt(facts)}, t._observed_at${facts.provenBy === undefined ? '' : `, ${facts.provenBy}`})`;
 
 /** The parts that records show themselves. */
-export const ownParts = ({ merge }: Pick<ListStream<Row>, 'merge'>): Part[] =>
-  merge.declared.others.flatMap(table => (table.parent === undefined ? [] : [{ table, parent: table.parent }]));
+export const ownParts = ({ declared }: Pick<Merge, 'declared'>): Part[] =>
+  declared.others.filter((table): table is Table & Part => table.parent !== undefined);
 
 /** The columns that tell as of when, and by which run, a stream of details read those of a record. A tombstone clears them. */
 export const readingOf = (details: string) => ({ asOf: `_${details}_as_of`, by: `_${details}_by` });
@@ -28,7 +29,7 @@ export type Mortal = Pick<ListStream<Row>, 'merge' | 'rowFacts' | 'details' | 'p
 
 /** The parts that die with a record. */
 export const partsOf = (stream: Pick<ListStream<Row>, 'merge' | 'parts'>): Part[] => [
-  ...ownParts(stream),
+  ...ownParts(stream.merge),
   ...(stream.parts ?? []),
 ];
 

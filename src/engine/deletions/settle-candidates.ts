@@ -270,7 +270,7 @@ async function markAllDeleted(stage: Stage, which: Pick<Which, 'recent'>): Promi
   const { ctx, claim, source, stream, facts } = stage;
   for await (const ids of inBatches(stage, { ...which, gone: true })) {
     await commitWork(ctx, claim, 0, async (client, { nowMs }) => {
-      const of = { ids, now: new Date(nowMs), lateMs: lateMs(source) };
+      const of = { ids, nowMs, lateMs: lateMs(source) };
       return { counts: { deleted: await markDeleted(client, claim, stream, facts, of) }, stored: ids };
     });
     stage.marked += ids.length;

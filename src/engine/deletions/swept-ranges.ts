@@ -8,8 +8,8 @@ import type { Client, Queryable } from '../database/pool.ts';
 import { sourceAndStream } from '../database/stream-key.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
-import { reopen, resumeMs } from '../runs/ranges.ts';
-import { type NewRun, openRun, type RunState, withAccount } from '../runs/runs.ts';
+import { openOrResume, resumeMs } from '../runs/ranges.ts';
+import { type NewRun, type RunState, withAccount } from '../runs/runs.ts';
 
 /** A new request for a sweep starts again if the last sweep ended longer ago than this. */
 const goOnMs = 3_600_000;
@@ -29,26 +29,16 @@ export async function openSweep(
   { acceptDeletions, ...run }: Omit<NewRun, 'kind'> & { acceptDeletions: boolean },
   now: Date,
 ): Promise<{ run: number; resumed: boolean; begun: Date }> {
+  const range = { since: null, until: null, again: true };
+  const mayResume = ({ state }: { state: RunState }) => state === 'interrupted' || state === 'failed';
+  const same = { withinMs: acceptDeletions ? resumeMs : goOnMs, isSame: 'r.again', mayResume };
   return withAccount(db, run.account, async client => {
-    const { rows } = await client.query<{ id: number; state: RunState; begun: Date }>(
-      `select id, state, started_at as begun from sync.stored_runs r
-       where account_id = $1 and kind = 'sweep' and again
-         and (select array_agg(stream_key order by stream_key) from sync.stored_run_streams where run_id = r.id)
-           = (select array_agg(w order by w) from unnest($2::text[]) w)
-         and (state = 'running' or finished_at > $3)
-       order by id desc limit 1`,
-      [run.account, run.streams, new Date(now.getTime() - (acceptDeletions ? resumeMs : goOnMs))],
-    );
-    const [same] = rows;
-    const resumed = same !== undefined && ['running', 'interrupted', 'failed'].includes(same.state);
-    const range = { since: null, until: null, again: true };
-    const id = resumed ? same.id : await openRun(client, { ...run, kind: 'sweep', range }, now);
-    if (resumed && same.state !== 'running') await reopen(client, id, run.opener);
+    const opened = await openOrResume(client, { ...run, kind: 'sweep', range }, same, now);
     await client.query('update sync.stored_runs set accept_deletions = accept_deletions or $2 where id = $1', [
-      id,
+      opened.run,
       acceptDeletions,
     ]);
-    return { run: id, resumed, begun: resumed ? same.begun : now };
+    return opened;
   });
 }
 

@@ -6,10 +6,11 @@
 import { noteAges } from '../commit/change-latency.ts';
 import { keepChanges, without } from '../commit/merge.ts';
 import type { Moment, Writer } from '../commit/page.ts';
+import { isStored, versionsOf } from '../commit/stored-sets.ts';
 import type { Client } from '../database/pool.ts';
 import { nameOfKey } from '../database/stream-key.ts';
 import type { Ms } from '../reading/reading.ts';
-import { type Detail, noMembers, rowsOfParent } from './detail-rows.ts';
+import { type Detail, rowsOfParent } from './detail-rows.ts';
 
 type By = Pick<Writer, 'account' | 'run'>;
 
@@ -19,6 +20,8 @@ export interface Claimed {
   readonly updatedMs: Ms;
   readonly asOfMs: Ms;
   readonly isAhead?: boolean;
+  /** Of the members as they came. Undefined: they are compared in any case. */
+  readonly digest?: string | undefined;
 }
 
 /** The reading before the one that is claimed. */
@@ -30,6 +33,12 @@ export interface ClaimedMembers {
   readonly by: number | null;
   /** The reply brings a pending change. */
   readonly arrived: boolean;
+  /** The members are stored just as the reply shows them. */
+  readonly same: boolean;
+  /** The versions of the rows of the members. */
+  readonly versions: readonly string[];
+  /** The stream has open rejects. */
+  readonly rejects: boolean;
 }
 
 /**
@@ -42,7 +51,7 @@ export async function claimMembers(
   client: Client,
   by: By,
   stream: Detail,
-  { id, updatedMs, asOfMs, isAhead = false }: Claimed,
+  { id, updatedMs, asOfMs, isAhead = false, digest }: Claimed,
   sourceMs?: Ms,
 ): Promise<ClaimedMembers | undefined> {
   const { table, asOf, by: reader } = rowsOfParent(stream);
@@ -51,12 +60,13 @@ export async function claimMembers(
       name: `claim of ${stream.key}`,
       // The row is found by its key under any plan (see sameKey), and then updated by its ctid. The lock prevents an
       // update from a stale row while another reply is being stored.
-      text: `with before as (${lockOf(stream, '$2')})
+      text: `with locked as materialized (${lockOf(stream, '$2')}),
+        before as materialized (select t.*, m.* from locked t cross join lateral (${membersOf(stream, '$2', '$7::text')}) m)
         update ${table} t set ${asOf} = $4, ${reader} = $5::bigint
         from before
         where t.ctid = before.place and ${mayClaim(stream, '$3', '$4', '$6::boolean')}
-        returning ${claimedOf(stream, '$2', '$4')}`,
-      values: [by.account, id, new Date(updatedMs), new Date(asOfMs), by.run, isAhead],
+        returning ${claimedOf(stream, '$4')}`,
+      values: [by.account, id, new Date(updatedMs), new Date(asOfMs), by.run, isAhead, digest ?? null],
     });
   let { rows } = await claim();
   // After a wait for the lock, only a second statement sees the other transaction's changes.
@@ -72,15 +82,14 @@ export interface Same extends Claimed {
 
 /**
  * As `claimMembers`, for several records that equal their stored rows. The others are not claimed, and none is if people were
- * erased, or a record whose row another transaction was writing. `onlyFirst`: records whose members were stored before are not
- * claimed either.
+ * erased, or a record whose row another transaction was writing.
  */
 export async function claimSame<T extends Same>(
   client: Client,
   by: By,
   stream: Detail,
   shown: readonly T[],
-  { nowMs, sourceMs, onlyFirst }: Moment & { onlyFirst: boolean },
+  { nowMs, sourceMs }: Moment,
 ): Promise<Map<T, ClaimedMembers>> {
   const { table, asOf, by: reader } = rowsOfParent(stream);
   // Sorted, so that two such statements cannot deadlock.
@@ -90,18 +99,19 @@ export async function claimSame<T extends Same>(
     // Whether people were erased is asked first: an erasure takes its lock before those of rows, too.
     text: `with free as materialized (select not sync.any_erased($1) as so),
       asked as (
-        select a.id, a.updated_at, a.as_of, a.is_ahead, a.text::jsonb as record, a.n
-        from unnest($2::text[], $3::timestamptz[], $4::timestamptz[], $6::boolean[], $7::text[]) with ordinality as a (id, updated_at, as_of, is_ahead, text, n)
+        select a.id, a.updated_at, a.as_of, a.is_ahead, a.text::jsonb as record, a.digest, a.n
+        from unnest($2::text[], $3::timestamptz[], $4::timestamptz[], $6::boolean[], $7::text[], $9::text[]) with ordinality
+          as a (id, updated_at, as_of, is_ahead, text, digest, n)
         where (select f.so from free f)),
       before as materialized (
-        select t.*, a.* from (select * from asked order by n) a
-        cross join lateral (${lockOf(stream, 'a.id')}) t)
+        select t.*, a.*, m.* from (select * from asked order by n) a
+        cross join lateral (${lockOf(stream, 'a.id')}) t
+        cross join lateral (${membersOf(stream, 'a.id', 'a.digest')}) m)
       update ${table} t set ${asOf} = before.as_of, ${reader} = $5::bigint
       from before
       where t.ctid = before.place and ${mayClaim(stream, 'before.updated_at', 'before.as_of', 'before.is_ahead')}
         and t._payload = (select ${without(stream.of.merge.declared.root.leftOut ?? [])} from (select before.record) s)
-        and (not $9 or before.read_as_of is null and ${noMembers(stream, 'before.id')})
-      returning ${claimedOf(stream, 'before.id', 'before.as_of')}, ${keepChanges('$8', 'before.as_of', '$5')}`,
+      returning ${claimedOf(stream, 'before.as_of')}, ${keepChanges('$8', 'before.as_of', '$5')}`,
     values: [
       by.account,
       asked.map(({ id }) => id),
@@ -111,7 +121,7 @@ export async function claimSame<T extends Same>(
       asked.map(({ isAhead = false }) => isAhead),
       asked.map(({ text }) => text),
       new Date(nowMs),
-      onlyFirst,
+      asked.map(({ digest = null }) => digest),
     ],
   });
   const claims = new Map(rows.map(claim => [claim.id, claim]));
@@ -150,11 +160,18 @@ function mayClaim(stream: Detail, updatedAt: string, at: string, isAhead: string
           and (t.${asOf} is null or t.${asOf} <= ${at}) and t._deleted_at is null`;
 }
 
+/** SQL: the versions of the stored members, and whether they are just those of the digest. */
+const membersOf = ({ key, merge }: Detail, id: string, digest: string): string => `
+          select v.versions, ${isStored(key, id, digest, 'v.versions')} as same
+          from (select ${versionsOf(merge, id)} as versions offset 0) v`;
+
 /** SQL: ClaimedMembers. */
-function claimedOf(stream: Detail, id: string, at: string): string {
+function claimedOf(stream: Detail, at: string): string {
   const { version } = rowsOfParent(stream);
   return `t.id, before.read_as_of as "asOf", before.read_by as by,
-          before.read_as_of is null and ${noMembers(stream, id)} as first,
+          before.read_as_of is null and before.versions = '{}' as first, before.same, before.versions,
+          exists (
+            select from sync.rejects j where j.account_id = $1 and j.stream_key = '${stream.key}' and j.cleared_at is null) as rejects,
           t.${version} > (select mirrored_since from sync.accounts where account_id = $1)
             and t.${version} <= ${at} and (before.read_as_of is null or before.read_as_of < t.${version}) as arrived`;
 }

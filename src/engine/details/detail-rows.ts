@@ -1,7 +1,6 @@
 /** The rows of a stream of details, and of its parent, as the stream declares them. SQL is over `t`, a row of the parent. */
 
 import type { ByIdStream, DetailStream, Name, Row } from '../../sources/source.ts';
-import { rowsOf } from '../commit/merge.ts';
 import type { StreamKey } from '../database/stream-key.ts';
 import { readingOf } from '../deletions/row-facts.ts';
 
@@ -39,14 +38,6 @@ export function rowsOfParent({ key, name, of }: Pick<Detail, 'key' | 'name' | 'o
   const { version } = of.merge.declared.root;
   if (version === undefined || !of.details?.includes(name)) throw new Error(`stream ${key} cannot be read in detail`);
   return { table: of.key, version, ...readingOf(name) };
-}
-
-/** SQL: no member is stored. A record that returned may still have members from before its tombstone. */
-export function noMembers({ merge }: Pick<Detail, 'merge'>, id: string): string {
-  const { root } = merge.declared;
-  return `(
-            select true from ${rowsOf(root)} m where m.account_id = $1 and m.${root.parent} >= ${id} and m.${root.parent} <= ${id}
-            order by m.${root.parent} limit 1) is null`;
 }
 
 /** SQL: the ids that the row mentions, as an array. */

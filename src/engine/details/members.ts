@@ -2,6 +2,7 @@
 
 import type { Derived, DetailStream, Name, Row, Stream } from '../../sources/source.ts';
 import type { Batch, Drift } from '../commit/page.ts';
+import { digestOf } from '../commit/stored-sets.ts';
 import { isOfRecord } from '../database/pool.ts';
 import { check, type Reply, type Unreadable } from '../http/request.ts';
 import { elementsOf, fieldsOf, objectOf } from '../json-text.ts';
@@ -14,6 +15,10 @@ export interface Members {
   readonly members: readonly Row[];
   readonly unreadable: readonly Unreadable[];
   readonly drift: readonly Drift[];
+  /** The fields of the record, as JSON text. */
+  readonly fields: () => ReadonlyMap<string, string>;
+  /** Of all that is stored of the members. Undefined: one of them is unreadable. */
+  readonly digest: () => string | undefined;
 }
 
 /** Runs before the transaction, because deriving values from members takes time. */
@@ -22,7 +27,9 @@ export async function detailBatch<P extends { id: string }, T extends { id: stri
   parent: P,
   { text, asOf }: Pick<Reply<P>, 'text' | 'asOf'>,
 ): Promise<Members> {
-  const all = once(() => elementsOf(fieldsOf(text).get(stream.membersField) ?? '[]'));
+  const fields = once(() => fieldsOf(text));
+  const shown = () => fields().get(stream.membersField) ?? '[]';
+  const all = once(() => elementsOf(shown()));
   const members = new Map<number, { member: T; derived: Derived }>();
   const unreadable: Unreadable[] = [];
   const raw = stream.members(parent);
@@ -38,6 +45,14 @@ export async function detailBatch<P extends { id: string }, T extends { id: stri
       }
   }
   const only = (places: readonly number[]) => arrayOf(places.map(place => all()[place]!));
+  const parameters = (places: readonly number[], asOfMs: number) =>
+    stream.parameters(
+      places.map(place => members.get(place)!.derived.value),
+      places,
+      asOfMs,
+    );
+  const digest = () =>
+    unreadable.length > 0 ? undefined : digestOf(stream.merge, shown(), parameters([...members.keys()], 0));
   const batch: Batch = {
     ...{ merge: stream.merge, filter: stream.personal },
     records: [...members].map(([place, { member }]) => ({ place, id: member.id })),
@@ -51,18 +66,13 @@ export async function detailBatch<P extends { id: string }, T extends { id: stri
             ]),
       ]),
     record: place => all()[place]!,
-    parameters: places =>
-      stream.parameters(
-        places.map(place => members.get(place)!.derived.value),
-        places,
-        asOf,
-      ),
+    parameters: places => parameters(places, asOf),
     // With an unreadable member the set is incomplete, so no member counts as vanished.
     parents: unreadable.length === 0 ? [parent.id] : [],
   };
   const readable = [...members.values()];
   const drift = [...readable.flatMap(derivedDrift), ...stream.names.flatMap(name => driftOfNames(name, parent))];
-  return { batch, members: readable.map(({ member }) => member), unreadable, drift };
+  return { batch, members: readable.map(({ member }) => member), unreadable, drift, fields, digest };
 }
 
 /** An unreadable name affects nothing else. */

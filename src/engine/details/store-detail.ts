@@ -8,25 +8,27 @@ import {
   type Care,
   type Moment,
   noCounts,
+  nothingWritten,
   type Reject,
   type Tx,
   type Writer,
   type Written,
 } from '../commit/page.ts';
 import { writeBatch } from '../commit/rows.ts';
+import { forgetStored, noteStored } from '../commit/stored-sets.ts';
 import { type Context, sourceOf } from '../context.ts';
 import { type Client, transaction } from '../database/pool.ts';
 import { bury } from '../deletions/bury.ts';
 import { buriedBy } from '../deletions/lag.ts';
 import type { Reply, Unreadable } from '../http/request.ts';
-import { fieldsOf, objectOf } from '../json-text.ts';
-import { driftOf, driftOfTaken, rejectOf, singleBatch } from '../load/batch.ts';
-import type { Entry, NewSet, Rows } from '../load/commit-queue.ts';
+import { objectOf } from '../json-text.ts';
+import { driftOf, driftOfTaken, once, rejectOf, singleBatch } from '../load/batch.ts';
+import type { Entry, MemberSet, Rows } from '../load/commit-queue.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { beginAgain } from '../runs/ranges.ts';
 import type { Counts } from '../runs/runs.ts';
-import { claimMembers, claimSame, keepReading, type Same } from './claim-members.ts';
+import { type ClaimedMembers, claimMembers, claimSame, keepReading, type Same } from './claim-members.ts';
 import type { Detail, Wanted } from './detail-rows.ts';
 import type { Heard } from './details.ts';
 import { detailBatch, idsIn, type Members } from './members.ts';
@@ -54,11 +56,12 @@ export function detailOf(
     const sourceMs = reply.clockMovedMs === undefined ? sourceOf(ctx, stream.source).send.sourceNow() : undefined;
     return { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: reply.shownBy, sourceMs };
   };
-  const write = async (client: Client, care: Care, before?: Written) => {
+  const write = async (client: Client, care: Care, written?: Written, claimed?: unknown) => {
     const found = await reading;
     const tx = { client, claim, at: moment(), care };
-    const written = await writeDetail(tx, stream, { reply, found }, wanted, before);
-    const { current, seen, counts, refused, members, unreadable, takenOver, mayClear } = written;
+    const before = { claimed: claimed as ClaimedMembers | undefined, written };
+    const done = await writeDetail(tx, stream, { reply, found }, wanted, before);
+    const { current, seen, counts, refused, members, unreadable, takenOver, mayClear } = done;
     const drift = [
       ...(found?.drift ?? []),
       ...driftOf(stream, members, unreadable, counts.cleaned > 0, reply.notUtf8),
@@ -106,18 +109,33 @@ function rowsOf(
   const [record] = reply.records;
   if (!record || !found || reply.clockMovedMs !== undefined) return undefined;
   const ids = [record.id, ...idsIn(stream, found.members)];
-  const set: NewSet<Same> = {
-    record: claimOf(stream, reply, record),
-    claim: (client, records) => claimSame(client, writer, stream, records, { ...at(), onlyFirst: true }),
+  const set: MemberSet<Same, ClaimedMembers> = {
+    record: claimOf(stream, reply, record, found),
+    claim: (client, records) => claimSame(client, writer, stream, records, at()),
+    note: (client, written) => noteWhole(client, writer, stream, written),
   };
   return { batch: found.batch, writer, at, versions: new Map(ids.map(id => [id, undefined])), set };
 }
 
 /** What a claim of members asks of the stored record. */
-function claimOf(stream: Detail, reply: Reply<Row>, record: Row): Same {
+function claimOf(stream: Detail, reply: Reply<Row>, record: Row, found: Members): Same {
   const updatedMs = stream.version(record);
   const isAhead = updatedMs >= reply.trueBy;
-  return { id: record.id, updatedMs, asOfMs: reply.asOf, isAhead, text: parentBatch(stream, reply).record(0) };
+  const text = parentBatch(stream, reply, found).record(0);
+  return { id: record.id, updatedMs, asOfMs: reply.asOf, isAhead, text, digest: found.digest() };
+}
+
+/** Notes the sets that are stored just as their replies showed them. */
+async function noteWhole(
+  client: Client,
+  { account }: Writer,
+  stream: Detail,
+  sets: ReadonlyMap<Pick<Same, 'id' | 'digest'>, Pick<ClaimedMembers, 'versions'>>,
+): Promise<void> {
+  const known = [...sets].flatMap(([{ id, digest }, { versions }]) =>
+    digest === undefined ? [] : [{ id, digest, versions }],
+  );
+  if (known.length > 0) await noteStored(client, account, stream, known);
 }
 
 /** Runs that are known to have noted when they began to read again. */
@@ -143,53 +161,47 @@ export async function membersOf(stream: Detail, reply: Reply<Row>): Promise<Memb
   return record && detailBatch(stream, record, reply);
 }
 
-/** Writes the rows of a detail, without counters and rejects. `before`: a merge for several records has written the members. */
+/** What is done of a reply that shares a transaction with others. */
+interface Before {
+  readonly claimed?: ClaimedMembers | undefined;
+  /** A merge for several records has written the members. */
+  readonly written?: Written | undefined;
+}
+
+/** Writes the rows of a detail, without counters and rejects. */
 export async function writeDetail(
   tx: Tx<Writer>,
   stream: Detail,
   { reply, found }: { readonly reply: Reply<Row>; readonly found: Members | undefined },
   wanted: Wanted,
-  before?: Written,
+  before: Before = {},
 ): Promise<WrittenDetail> {
-  const { client, claim: writer, at, care } = tx;
   const [record] = reply.records;
   const whole = singleBatch(stream.of, reply);
   const unreadable = [...reply.unreadable, ...(found?.unreadable ?? [])];
   const counts = noCounts();
   const refused = unreadable.map(one => rejectOf(one, found?.batch ?? whole, wanted.id));
+  const refuse = ({ rejects }: Written) => refused.push(...rejects.map(reject => ({ ...reject, askId: wanted.id })));
   let current = false;
   let takenOver: Written['takenOver'] = {};
   let mayClear = true;
-  if (record && found && before) {
-    current = true;
-    add(counts, before.counts);
-    mayClear = before.mayClear.rejects;
-  } else if (record && found) {
-    const claimed = claimOf(stream, reply, record);
-    // Usually the list has just stored the same record. A claim that finds it so saves the merge.
-    let taken =
-      care === 'as it came'
-        ? (await claimSame(client, writer, stream, [claimed], { ...at, onlyFirst: false })).get(claimed)
-        : undefined;
-    if (!taken) {
-      const parent = await writeBatch(tx, parentBatch(stream, reply));
-      refused.push(...parent.rejects.map(reject => ({ ...reject, askId: wanted.id })));
-      counts.cleaned += parent.counts.cleaned;
-      taken = await claimMembers(client, writer, stream, claimed, at.sourceMs);
+  if (record && found) {
+    const asked = once(() => claimOf(stream, reply, record, found));
+    let { claimed } = before;
+    if (!claimed) {
+      const taken = await claimOne(tx, stream, asked(), parentBatch(stream, reply, found));
+      if (taken.parent) refuse(taken.parent);
+      counts.cleaned += taken.parent?.counts.cleaned ?? 0;
+      ({ claimed } = taken);
     }
-    current = taken !== undefined;
-    if (taken) {
-      const members = taken.first ? { ...found.batch, parents: [] } : found.batch;
-      const written = await writeBatch(tx, members);
+    current = claimed !== undefined;
+    if (claimed) {
+      const written = before.written ?? (await writeMembers(tx, stream, asked(), claimed, found));
       add(counts, written.counts);
-      const { inserted, updated, deleted } = written.counts;
-      if (inserted + updated + deleted > 0) await keepReading(client, writer, stream, taken, at);
-      refused.push(...written.rejects.map(reject => ({ ...reject, askId: wanted.id })));
-      takenOver = written.takenOver;
+      if (!before.written) refuse(written);
+      takenOver = before.written ? {} : written.takenOver;
       mayClear = written.mayClear.rejects;
     }
-  }
-  if (record && found) {
     const named = await writeNames(tx, stream, reply, record, wanted);
     refused.push(...named.refused);
     counts.cleaned += named.cleaned;
@@ -198,14 +210,51 @@ export async function writeDetail(
   return { current, seen, counts, refused, members: found?.members ?? [], unreadable, takenOver, mayClear };
 }
 
-/** The record as a batch, without members and names, which are most of its text. PostgreSQL may refuse them, too. */
-function parentBatch(stream: Detail, reply: Reply<Row>): Batch {
-  const others = new Set<string>([stream.membersField, ...stream.names.map(name => name.embed)]);
-  return singleBatch(stream.of, { ...reply, text: keepFields(reply.text, field => !others.has(field)) });
+/** Claims the members of one record, which is written first unless it is stored already. */
+async function claimOne(
+  tx: Tx<Writer>,
+  stream: Detail,
+  asked: Same,
+  parent: Batch,
+): Promise<{ readonly claimed: ClaimedMembers | undefined; readonly parent?: Written }> {
+  const { client, claim: writer, at, care } = tx;
+  // Usually the list has just stored the same record. A claim that finds it so saves the merge.
+  if (care === 'as it came') {
+    const claimed = (await claimSame(client, writer, stream, [asked], at)).get(asked);
+    if (claimed) return { claimed };
+  }
+  const written = await writeBatch(tx, parent);
+  return { claimed: await claimMembers(client, writer, stream, asked, at.sourceMs), parent: written };
 }
 
-function keepFields(json: string, keep: (field: string) => boolean): string {
-  return objectOf([...fieldsOf(json)].filter(([field]) => keep(field)));
+/** Writes the members of a claimed record, if their rows are not just those of the reply. */
+async function writeMembers(
+  tx: Tx<Writer>,
+  stream: Detail,
+  asked: Same,
+  claimed: ClaimedMembers,
+  { batch, members }: Members,
+): Promise<Written> {
+  const { client, claim: writer, at, care } = tx;
+  if (claimed.same && care === 'as it came') {
+    const seen = new Set(members.map(({ id }) => id)).size;
+    const nothing = nothingWritten({ rejects: claimed.rejects, candidates: true });
+    return { ...nothing, counts: { ...nothing.counts, seen, unchanged: seen } };
+  }
+  const written = await writeBatch(tx, claimed.first ? { ...batch, parents: [] } : batch);
+  const { inserted, updated, deleted } = written.counts;
+  const isChanged = inserted + updated + deleted > 0;
+  if (isChanged) await keepReading(client, writer, stream, claimed, at);
+  if (written.isWhole && asked.digest !== undefined)
+    await noteWhole(client, writer, stream, new Map([[asked, claimed]]));
+  else if (isChanged && !claimed.first) await forgetStored(client, writer.account, stream.key, asked.id);
+  return written;
+}
+
+/** The record as a batch, without members and names, which are most of its text. PostgreSQL may refuse them, too. */
+function parentBatch(stream: Detail, reply: Reply<Row>, { fields }: Pick<Members, 'fields'>): Batch {
+  const others = new Set<string>([stream.membersField, ...stream.names.map(name => name.embed)]);
+  return singleBatch(stream.of, { ...reply, text: objectOf([...fields()].filter(([field]) => !others.has(field))) });
 }
 
 /** Writes the tombstones of a record that the source deleted, and of its members. If it returns, its members become pending again. */

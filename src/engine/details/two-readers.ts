@@ -70,7 +70,7 @@ export async function readBoth(job: Job): Promise<void> {
   job.shared.doubts.begin();
   job.shared.looksRejected = false;
   const details = { ...job.details, ctx: { ...ctx, signal: AbortSignal.any([ctx.signal, failed.signal]) } };
-  const both = new Both({ ...job, details }, new Commits(ctx, togetherMs, true));
+  const both = new Both({ ...job, details }, new Commits(ctx, togetherMs));
   const stopping = async (work: Promise<void>) => {
     try {
       await work;

@@ -126,9 +126,8 @@ export function byForce(batch: Batch): Batch {
 }
 
 /** A batch of ids alone, for rows that cannot be stored and do not exist yet, though other rows hang on them. */
-export function idsBatch(stream: { ifAbsent: Merge }, batch: Batch, ids: ReadonlySet<string>): Batch {
-  const records = batch.records.filter(({ id }) => ids.has(id));
-  return { ...bareBatch(batch, ids), merge: stream.ifAbsent, records };
+export function idsBatch(merge: Merge, batch: Batch, ids: ReadonlySet<string>): Batch {
+  return { ...bareBatch(batch, ids), merge, records: batch.records.filter(({ id }) => ids.has(id)) };
 }
 
 /** Readable records keep their places. Unreadable ones leave gaps. */

@@ -31,23 +31,30 @@ export interface Rows {
   /** By id, the version of each record as the source wrote it. */
   readonly versions: ReadonlyMap<string, unknown>;
   /** For the members of a record. They may come with those of other moments. */
-  readonly set?: NewSet;
+  readonly set?: MemberSet;
 }
 
-/** A set that is perhaps new. If it is, no member of it is stored, so none is replaced or removed. */
-export interface NewSet<T = unknown> {
+/** The members of a record. If they are its first ones, none is replaced or removed. */
+export interface MemberSet<T = unknown, Claimed extends ClaimedSet = ClaimedSet> {
   /** The record with the set. */
   readonly record: T;
-  /** Claims the new sets of these records, in one statement, and returns their records. */
-  claim(client: Client, records: readonly T[]): Promise<ReadonlyMap<T, unknown>>;
+  /** Claims the sets of these records, in one statement. A record that has changed itself is not claimed. */
+  claim(client: Client, records: readonly T[]): Promise<ReadonlyMap<T, Claimed>>;
+  /** The first members of these records are stored just as their replies showed them. */
+  note(client: Client, sets: ReadonlyMap<T, Claimed>): Promise<void>;
+}
+
+interface ClaimedSet {
+  /** No member of it was stored. */
+  readonly first: boolean;
 }
 
 export interface Entry {
   /**
    * Writes the rows and what they prove. It may run several times, so it must keep nothing outside the transaction.
-   * `written`: the rows are written already. Returns false if it has rejected nothing.
+   * `written`: the rows are written already; `claimed`: their set is claimed. Returns false if it has rejected nothing.
    */
-  readonly write: (client: Client, care: Care, written?: Written) => Promise<unknown>;
+  readonly write: (client: Client, care: Care, written?: Written, claimed?: ClaimedSet) => Promise<unknown>;
   /** The rows for a merge with those of other replies; undefined if they cannot be merged. The writing meets their error. */
   readonly rows?: () => Promise<Rows | undefined>;
   /** Does the same without a transaction, for a reply that brings nothing but its proof. */
@@ -120,26 +127,32 @@ async function writeAll(client: Client, group: readonly [ReplyWithRows, ...Reply
 /** A set was claimed as new, and one of its members is stored in another one, with a tombstone or without. */
 class NotNew extends Error {}
 
-/** Members of new sets share a merge. The others are written set by set. The first new set counts the rows of all. */
+/**
+ * All sets are claimed by one statement. New ones share a merge. The others are written set by set, and those that are stored just as
+ * their replies show them need no statement more. The first new set counts the rows of all new ones.
+ */
 async function writeSets(client: Client, group: readonly ReplyWithRows[], all: readonly Rows[]): Promise<void> {
   const sets = all.flatMap(({ set }) => set ?? []);
   const claimed = await sets[0]!.claim(
     client,
     sets.map(({ record }) => record),
   );
-  const isNew = (rows: Rows | undefined) => rows?.set !== undefined && claimed.has(rows.set.record);
-  const batches = all.filter(isNew).map(({ batch }) => ({ ...batch, parents: [] }));
+  const claimOf = (rows: Rows | undefined) => (rows?.set ? claimed.get(rows.set.record) : undefined);
+  const first = all.filter(rows => claimOf(rows)?.first);
   let written: Written | undefined;
-  if (batches.length > 0) {
+  if (first.length > 0) {
     const { writer: claim, at } = all[0]!;
+    const batches = first.map(({ batch }) => ({ ...batch, parents: [] }));
     written = await writeBatch({ client, claim, at: at(), care }, joinBatches(batches));
     const { counts, takenOver } = written;
     if (counts.updated > 0 || Object.values(takenOver).some(rows => rows > 0)) throw new NotNew();
+    if (written.isWhole) await sets[0]!.note(client, new Map([...claimed].filter(([, set]) => set.first)));
   }
   for (const { write, rows } of group) {
-    if (!isNew(rows)) await write(client, care);
+    const set = claimOf(rows);
+    if (!set?.first) await write(client, care, undefined, set);
     else if (written) {
-      await write(client, care, written);
+      await write(client, care, written, set);
       written = nothingWritten(written.mayClear);
     }
   }
@@ -190,7 +203,6 @@ export async function commitNow(store: Store, { write, alone, committed, refused
 export class Commits {
   readonly #store: Store & { clock: Pick<Clock, 'sleep'> };
   readonly #withinMs: number;
-  readonly #isEager: boolean;
   readonly #waiting: Entry[] = [];
   #timer: AbortController | undefined;
   #committing: Promise<void> | undefined;
@@ -198,14 +210,10 @@ export class Commits {
   #isDue = false;
   #failed: { error: unknown } | undefined;
 
-  /**
-   * `withinMs`: how long a reply may wait for others. `isEager`: those that arrive during a commit are committed directly
-   * after it, so that a crash costs few.
-   */
-  constructor(store: Store & Pick<Context, 'clock'>, withinMs = 0, isEager = false) {
+  /** `withinMs`: how long a reply may wait for others. */
+  constructor(store: Store & Pick<Context, 'clock'>, withinMs = 0) {
     this.#store = store;
     this.#withinMs = withinMs;
-    this.#isEager = isEager;
   }
 
   /** Waits until few replies wait. Rejects if an earlier reply could not be committed. */
@@ -238,7 +246,7 @@ export class Commits {
 
   async #commit(): Promise<void> {
     try {
-      while ((this.#isDue || this.#isEager) && this.#waiting.length > 0) {
+      while (this.#isDue && this.#waiting.length > 0) {
         const entries = this.#take();
         this.#isDue = this.#waiting.length > 0;
         await commitAll(this.#store, entries);

@@ -19,7 +19,7 @@ import pg from 'pg';
 import { exitCodes, messageOf, ShelfdeskError } from '../../errors.ts';
 import { givesUp } from '../database/pool.ts';
 import { poolConfig } from '../database/session/session.ts';
-import { type Delivery, Moved, type Queues, queueConnections, type Taking } from './job-queue.ts';
+import { type Delivery, Moved, type OpenQueue, type Queues, queueConnections, type Taking } from './job-queue.ts';
 import { redisFailure, redisOptions, requireRedis } from './redis.ts';
 
 /**
@@ -81,25 +81,11 @@ export async function onRedis(url: string): Promise<Queues> {
   return {
     open(name) {
       const jobs = new Queue(nameOf(name), { connection: redis, defaultJobOptions: jobOptions });
-      jobs.on('error', () => {}); // The command that needs the queue fails with the same error.
-      return {
-        bull: jobs,
-        async forget() {
-          await jobs.clean(-anyTimeMs, 0, 'failed');
-          // BullMQ would leave the newest hundred.
-          await redis.xtrim(jobs.toKey('events'), 'MAXLEN', 0);
-        },
-        remove: () => jobs.obliterate({ force: true }),
-        add: (name, id, payload) => addTo(jobs, name, id, payload),
-        work: (process, onError) => {
-          removeOld(jobs);
-          return taking(
-            () => new Worker(nameOf(name), wordless(process), { ...workerOptions, connection: redis }),
-            onError,
-          );
-        },
-        [Symbol.asyncDispose]: () => inTime(jobs.close()),
-      };
+      return queueOf(jobs, {
+        makeWorker: process => new Worker(nameOf(name), process, { ...workerOptions, connection: redis }),
+        // BullMQ would leave the newest hundred.
+        forgetEvents: () => redis.xtrim(jobs.toKey('events'), 'MAXLEN', 0),
+      });
     },
     async ping() {
       // ioredis would hold the ping back until the server is up again.
@@ -136,36 +122,52 @@ export async function onPostgres(url: string): Promise<Queues> {
     open(name) {
       pool.options.max += 1;
       const jobs = new backed.Queue(nameOf(name), { connection, defaultJobOptions: jobOptions });
-      jobs.on('error', () => {});
-      return {
-        // The same class on another backend; only the types of its connections differ.
-        bull: jobs as unknown as Queue,
-        async forget() {
-          await jobs.clean(-anyTimeMs, 0, 'failed');
-          await pool.query('delete from event where queue = $1', [nameOf(name)]);
-        },
-        async remove() {
-          await jobs.obliterate({ force: true });
-          await pool.query('delete from event where queue = $1', [nameOf(name)]);
-        },
-        add: (name, id, payload) => addTo(jobs, name, id, payload),
-        work: (process, onError) => {
-          removeOld(jobs);
-          return taking(
-            () => new backed.Worker(nameOf(name), wordless(process), { ...workerOptions, connection }),
-            onError,
-          );
-        },
-        async [Symbol.asyncDispose]() {
-          await inTime(jobs.close());
+      // The same class on another backend; only the types of its connections differ.
+      return queueOf(jobs as unknown as Queue, {
+        makeWorker: process => new backed.Worker(nameOf(name), process, { ...workerOptions, connection }),
+        forgetEvents: () => pool.query('delete from event where queue = $1', [nameOf(name)]),
+        closed: () => {
           pool.options.max -= 1;
         },
-      };
+      });
     },
     async ping() {
       await pool.query('select');
     },
     [Symbol.asyncDispose]: () => inTime(pool.end()),
+  };
+}
+
+type Process = (job: Job, token?: string) => Promise<void>;
+
+/** What the backends of BullMQ do in different ways. */
+interface OnBackend {
+  makeWorker(process: Process): BullWorker;
+  forgetEvents(): Promise<unknown>;
+  closed?(): void;
+}
+
+function queueOf(jobs: Queue, { makeWorker, forgetEvents, closed = () => {} }: OnBackend): OpenQueue {
+  jobs.on('error', () => {}); // The command that needs the queue fails with the same error.
+  return {
+    bull: jobs,
+    async forget() {
+      await jobs.clean(-anyTimeMs, 0, 'failed');
+      await forgetEvents();
+    },
+    async remove() {
+      await jobs.obliterate({ force: true });
+      await forgetEvents();
+    },
+    add: (name, id, payload) => addTo(jobs, name, id, payload),
+    work(process, onError) {
+      removeOld(jobs);
+      return taking(() => makeWorker(wordless(process)), onError);
+    },
+    async [Symbol.asyncDispose]() {
+      await inTime(jobs.close());
+      closed();
+    },
   };
 }
 
@@ -219,8 +221,8 @@ async function addTo(
  * A failed job stores its error. So BullMQ gets an error whose message has no values of records, instead of one of a
  * library, whose stack repeats its message.
  */
-function wordless(process: (job: Delivery, token: string) => Promise<void>) {
-  return async (job: Job, token?: string) => {
+function wordless(process: (job: Delivery, token: string) => Promise<void>): Process {
+  return async (job, token) => {
     try {
       await process(job, token!);
     } catch (error) {

@@ -5,10 +5,10 @@
 import type pg from 'pg';
 import { FencedOff, UsageError } from '../../errors.ts';
 import { acknowledgedOf, counted } from '../commit/acknowledged.ts';
-import { transaction } from '../database/pool.ts';
+import { byKey, transaction, withPlansByKey } from '../database/pool.ts';
 import { nameOfKey, type StreamKey } from '../database/stream-key.ts';
 import { addressesOf, type Bound, boundElsewhere } from './accounts/accounts.ts';
-import { closeRun, isApart, outcome, type RunKind, readerClass, withAccount } from './runs.ts';
+import { closeRun, isApart, outcome, type RunKind, readerClass, withAccountByKey } from './runs.ts';
 
 export interface Claim {
   readonly account: string;
@@ -53,18 +53,24 @@ export type TakenUp =
  * presence lock is being re-acquired: under another job it takes nothing from itself.
  */
 export async function takeUp(db: pg.Pool, key: Work, by: Claimant, time: () => Date): Promise<TakenUp> {
-  return withAccount(db, key.account, async client => {
+  return withAccountByKey(db, key.account, async client => {
     // The previous claimant may have ended while this one waited for the lock, so the time is read after it.
     const now = time();
     // Locked: some who end a stream hold no lock of the account, and what has ended meanwhile must not run again.
-    const { rows } = await client.query(
+    const { rows } = await byKey(
+      client,
+      'claim',
       `select s.state, r.kind, r.again,
          s.state = 'running' and s.job is distinct from $3 and (s.worker = $4 or sync.is_alive(s.worker)) as held,
          sync.is_paused(s.account_id, s.stream_key) as paused, k.source,
          (select coalesce(string_agg(f.full_rule, ' ' order by f.full_rule collate "C"), '') from sync.field_rules f where f.account_id = s.account_id) as rules,
-         (select o.run_id from sync.stored_run_streams o join sync.stored_runs p on p.id = o.run_id
-          where o.account_id = s.account_id and o.stream_key = s.stream_key and o.run_id <> s.run_id and o.state = 'running'
-            and (${readerClass('p.kind')} = ${readerClass('r.kind')}
+         -- A stream that is read belongs to an open run: those are few, and the past runs of the stream are many.
+         (select o.run_id from (
+            select id, kind from sync.stored_runs where account_id = s.account_id and state = 'running' offset 0) p
+          cross join lateral (
+            select run_id, worker from sync.stored_run_streams
+            where run_id = p.id and stream_key = s.stream_key and state = 'running' offset 0) o
+          where o.run_id <> s.run_id and (${readerClass('p.kind')} = ${readerClass('r.kind')}
               or k.one_reader and not ${isApart('p.kind')} and not ${isApart('r.kind')})
             and (o.worker = $4 or sync.is_alive(o.worker))
           order by 1 limit 1) as busy
@@ -93,7 +99,9 @@ export async function takeUp(db: pg.Pool, key: Work, by: Claimant, time: () => D
       );
       return found.paused ? { over: true } : { busy: found.busy };
     }
-    const { rows: raised } = await client.query<{ token: number }>(
+    const { rows: raised } = await byKey<{ token: number }>(
+      client,
+      'raise token',
       `update sync.stored_run_streams set token = token + 1, state = 'running', started_at = coalesce(started_at, $3),
          worker = $4, job = $5, waits_for = null
        where run_id = $1 and stream_key = $2
@@ -184,21 +192,27 @@ export async function finish(
 ): Promise<void> {
   const ended = outcome(end);
   const { state, error, remedy, exitCode, deferredUntil = null, answer = null, failingSince = null } = ended;
-  await transaction(db, async client => {
-    const { rowCount } = await client.query(
-      `update sync.stored_run_streams set state = $4, finished_at = $5, error = $6, remedy = $7, exit_code = $8,
+  await transaction(
+    db,
+    async client => {
+      const { rowCount } = await byKey(
+        client,
+        'finish',
+        `update sync.stored_run_streams set state = $4, finished_at = $5, error = $6, remedy = $7, exit_code = $8,
          credits = credits + $9, deferred_until = $10, answer = $12, failing_since = $13
        where run_id = $1 and stream_key = $2 and token = $3 and state = 'running' and ${counted} >= $11`,
-      [
-        ...[claim.run, claim.stream, claim.token, state, now, error, remedy, exitCode, end.credits, deferredUntil],
-        acknowledgedOf(claim),
-        answer,
-        failingSince,
-      ],
-    );
-    if (rowCount === 0) throw new FencedOff(`stream ${nameOfKey(claim.stream)} of run ${claim.run}`);
-    await closeRun(client, claim.run, now, ended);
-  });
+        [
+          ...[claim.run, claim.stream, claim.token, state, now, error, remedy, exitCode, end.credits, deferredUntil],
+          acknowledgedOf(claim),
+          answer,
+          failingSince,
+        ],
+      );
+      if (rowCount === 0) throw new FencedOff(`stream ${nameOfKey(claim.stream)} of run ${claim.run}`);
+      await closeRun(client, claim.run, now, ended);
+    },
+    `begin; ${withPlansByKey}`,
+  );
 }
 
 /** Ends a stream whose job failed before its claim, or while it reported its end. */

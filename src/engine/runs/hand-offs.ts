@@ -5,7 +5,7 @@
 import type pg from 'pg';
 import { isAway, messageOf, UsageError } from '../../errors.ts';
 import { liveWorkers } from '../../status/workers.ts';
-import type { Client } from '../database/pool.ts';
+import { type Client, withPlansForValues } from '../database/pool.ts';
 import { type CertifiedStream, certify, type HandedRun, handOffId } from './certificate.ts';
 
 /** The settings of an account. */
@@ -86,7 +86,7 @@ export async function noteHandOffs(client: Client, account: string, run: number,
   if (asked.length === 0) return;
   const why = await attempt(client, async () => {
     // A message may not be sent for a commit that a power cut takes back.
-    await client.query('set local synchronous_commit = on');
+    await client.query(`set local synchronous_commit = on; ${withPlansForValues}`);
     await client.query('select pg_advisory_xact_lock($1, hashtext($2))', [lockClass, account]);
     for (const handed of await candidates(client, account, run, now)) {
       const error = await attempt(client, () => noteHandOff(client, handed, now));

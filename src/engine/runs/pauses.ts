@@ -1,7 +1,7 @@
 /** Pauses: a paused stream or account is not read until people resume it. */
 
 import { UsageError } from '../../errors.ts';
-import type { Queryable } from '../database/pool.ts';
+import { byKey, type Queryable } from '../database/pool.ts';
 import { nameOfKey, type StreamKey } from '../database/stream-key.ts';
 
 export interface Paused {
@@ -14,7 +14,9 @@ export interface Paused {
 
 /** The whole account first, then streams in the order of a full sync. */
 export async function pausedOf(db: Queryable, account: string): Promise<Paused[]> {
-  const { rows } = await db.query<Paused>(
+  const { rows } = await byKey<Paused>(
+    db,
+    'paused',
     `select nullif(p.stream_key, '') as stream, p.paused_at, p.paused_by, p.reason
      from sync.paused p left join sync.streams k using (stream_key)
      where p.account_id = $1 order by k.place nulls first`,

@@ -6,42 +6,69 @@ import type { Ms } from '../reading/reading.ts';
 import type { Claim } from './claims.ts';
 import { type NewRun, openRun, type Range, type RunKind, type RunState, wasBeside, withAccount } from './runs.ts';
 
-/** States in which the same command resumes a backfill, also while it is deferred by the daily quota, */
+/** States in which the same command resumes a run, also while it is deferred by the daily quota, */
 const goesOn: readonly RunState[] = ['interrupted', 'failed'];
 /** unless it ended longer ago than this. Then it starts anew. */
 export const resumeMs = 7 * 24 * 3_600_000;
 
+/** The last run that was asked for the same. `deferred`: the daily quota was used up. */
+interface Same {
+  readonly id: number;
+  readonly state: RunState;
+  readonly deferred: boolean;
+  readonly begun: Date;
+}
+
+interface Resuming {
+  /** How long after its end a run is resumed. */
+  readonly withinMs: number;
+  /** SQL over `r`, a run of the same kind and streams: it was asked for the same. $5… are `values`. */
+  readonly isSame: string;
+  readonly values?: readonly unknown[];
+  /** Whether a run that has ended is resumed. Default: if it was interrupted, failed or is deferred. */
+  readonly mayResume?: (same: Same) => boolean;
+}
+
 /**
- * Opens a backfill. If the same backfill is running, the command attaches to it. If it was interrupted, failed, or is
- * deferred, the command resumes it.
+ * Attaches to a run of the same kind, the same streams and the same question that is running, resumes one that ended before its work, or
+ * opens a new one. Call it under the lock of the account.
  */
+export async function openOrResume(
+  client: Client,
+  run: NewRun,
+  { withinMs, isSame, values = [], mayResume = ({ state, deferred }) => goesOn.includes(state) || deferred }: Resuming,
+  now: Date,
+): Promise<{ run: number; resumed: boolean; begun: Date }> {
+  const { rows } = await client.query<Same>(
+    `select r.id, r.state, r.started_at as begun, exists (
+       select from sync.stored_run_streams s where s.run_id = r.id and s.deferred_until is not null) as deferred
+     from sync.stored_runs r
+     where r.account_id = $1 and r.kind = $2
+       and (select array_agg(stream_key order by stream_key) from sync.stored_run_streams where run_id = r.id)
+         = (select array_agg(w order by w) from unnest($3::text[]) w)
+       and (r.state = 'running' or r.finished_at > $4) and ${isSame}
+     order by r.id desc limit 1`,
+    [run.account, run.kind, run.streams, new Date(now.getTime() - withinMs), ...values],
+  );
+  const [same] = rows;
+  if (same === undefined || !(same.state === 'running' || mayResume(same)))
+    return { run: await openRun(client, run, now), resumed: false, begun: now };
+  if (same.state !== 'running') await reopen(client, same.id, run.opener);
+  return { run: same.id, resumed: true, begun: same.begun };
+}
+
 export async function openBackfill(
   db: pg.Pool,
   run: Omit<NewRun, 'kind'> & { range: Range },
   now: Date,
 ): Promise<{ run: number; resumed: boolean }> {
-  return withAccount(db, run.account, async client => {
-    const { rows } = await client.query<{ id: number; state: RunState; deferred: boolean }>(
-      `select id, state, exists (
-         select from sync.stored_run_streams s where s.run_id = r.id and s.deferred_until is not null) as deferred
-       from sync.stored_runs r
-       where account_id = $1 and kind = 'backfill' and again = $2 and since is not distinct from $3 and until is not distinct from $4
-         and (select array_agg(stream_key order by stream_key) from sync.stored_run_streams where run_id = r.id)
-           = (select array_agg(w order by w) from unnest($5::text[]) w)
-         and (state = 'running' or finished_at > $6)
-       order by id desc limit 1`,
-      [run.account, run.range.again, run.range.since, run.range.until, run.streams, new Date(now.getTime() - resumeMs)],
-    );
-    const [same] = rows;
-    if (same?.state === 'running') return { run: same.id, resumed: true };
-    if (same === undefined || !(goesOn.includes(same.state) || same.deferred))
-      return { run: await openRun(client, { ...run, kind: 'backfill' }, now), resumed: false };
-    await reopen(client, same.id, run.opener);
-    return { run: same.id, resumed: true };
-  });
+  const { again, since, until } = run.range;
+  const isSame = 'r.again = $5 and r.since is not distinct from $6 and r.until is not distinct from $7';
+  const same = { withinMs: resumeMs, isSame, values: [again, since, until] };
+  return withAccount(db, run.account, client => openOrResume(client, { ...run, kind: 'backfill' }, same, now));
 }
 
-export async function reopen(client: Client, run: number, opener: number): Promise<void> {
+async function reopen(client: Client, run: number, opener: number): Promise<void> {
   await client.query(
     `update sync.stored_runs set state = 'running', finished_at = null, opened_by = $2 where id = $1`,
     [run, opener],

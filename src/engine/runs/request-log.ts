@@ -4,6 +4,7 @@
  */
 import type pg from 'pg';
 import type { Clock } from '../../clock.ts';
+import { byKey } from '../database/pool.ts';
 import type { Heard } from '../http/send.ts';
 
 const kept = 30;
@@ -43,14 +44,14 @@ export function keepRequestLog(
   async function write(): Promise<void> {
     isDirty = false;
     wroteMs = clock.monotonic();
-    await pg
-      .query(
-        `insert into sync.request_logs (run_id, stream_key, account_id, written_at, requests)
-         select $1, $2, $3, $4, $5::jsonb where exists (select from sync.stored_runs where id = $1)
-         on conflict (run_id, stream_key) do update set written_at = excluded.written_at, requests = excluded.requests`,
-        [run, stream, account, new Date(clock.now()), JSON.stringify(last)],
-      )
-      .catch(() => {});
+    await byKey(
+      pg,
+      'log requests',
+      `insert into sync.request_logs (run_id, stream_key, account_id, written_at, requests)
+       select $1, $2, $3, $4, $5::jsonb where exists (select from sync.stored_runs where id = $1)
+       on conflict (run_id, stream_key) do update set written_at = excluded.written_at, requests = excluded.requests`,
+      [run, stream, account, new Date(clock.now()), JSON.stringify(last)],
+    ).catch(() => {});
   }
 
   return {

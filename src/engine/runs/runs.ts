@@ -2,7 +2,7 @@
 import pg from 'pg';
 import { exitCodes, Fatal, Interrupted, messageOf, outageIn, ShelfdeskError, Spent } from '../../errors.ts';
 import { upperFirst } from '../../words.ts';
-import { type Client, durably, transaction } from '../database/pool.ts';
+import { byKey, type Client, durably, transaction, withPlansByKey } from '../database/pool.ts';
 import { type StreamKey, sourceAndStream } from '../database/stream-key.ts';
 import { cleanText } from '../json-text.ts';
 import { noteHandOffs } from './hand-offs.ts';
@@ -77,7 +77,9 @@ export async function openRun(
   { account, kind, streams, opener, range }: NewRun,
   now: Date,
 ): Promise<number> {
-  const { rows } = await client.query<{ id: number }>(
+  const { rows } = await byKey<{ id: number }>(
+    client,
+    'open run',
     `with opened as (
        insert into sync.stored_runs (account_id, kind, started_at, opened_by, since, until, again, beside)
        values ($1, $2, $3, $4, $5, $6, $7, case when $7 then array(
@@ -109,6 +111,10 @@ const lockSql = (account: string) =>
  */
 export const withAccount = <T>(db: pg.Pool, account: string, work: (client: Client) => Promise<T>): Promise<T> =>
   transaction(db, work, `${durably}; ${lockSql(account)}`);
+
+/** The same for statements that are all by key. */
+export const withAccountByKey = <T>(db: pg.Pool, account: string, work: (client: Client) => Promise<T>): Promise<T> =>
+  transaction(db, work, `${durably}; ${withPlansByKey}; ${lockSql(account)}`);
 
 /**
  * Opens a sync. It resumes an interrupted one: streams that this one completed no longer than `carryMs` ago are carried
@@ -187,6 +193,12 @@ export async function othersWait(
   return rows[0]!.wait;
 }
 
+/** SQL: the open runs of the account $1. They are few, and the streams of past runs are many, so these are found first. */
+export const openRuns = `(select * from sync.stored_runs where account_id = $1 and state = 'running' offset 0) r`;
+/** SQL: the streams of a run of `openRuns`. */
+export const itsStreams = (as: string): string =>
+  `lateral (select * from sync.stored_run_streams where run_id = r.id offset 0) ${as}`;
+
 /** An open run of these kinds that has not yet read the last of these streams, of any source. */
 export async function isOpen(
   client: Client,
@@ -194,11 +206,13 @@ export async function isOpen(
   streams: readonly StreamKey[],
   kinds: readonly RunKind[],
 ): Promise<number | undefined> {
-  const { rows } = await client.query<{ id: number }>(
-    `select r.id from sync.stored_runs r
-     where r.account_id = $1 and r.state = 'running' and r.kind = any($3) and exists (
-       select from sync.stored_run_streams s
-       where s.run_id = r.id and s.state in ('waiting', 'running') and s.stream_key in (
+  const { rows } = await byKey<{ id: number }>(
+    client,
+    'run that will read',
+    `select r.id from ${openRuns}
+     where r.kind = any($3) and exists (
+       select from ${itsStreams('s')}
+       where s.state in ('waiting', 'running') and s.stream_key in (
          select distinct on (k.source) k.stream_key from sync.streams k where k.stream_key = any($2)
          order by k.source, k.place desc))
      order by r.id limit 1`,
@@ -211,14 +225,15 @@ export async function isOpen(
  * Whether a run reads this stream now or next. A run that reads other streams of the same source first does not count.
  */
 export async function isNext(client: Client, account: string, stream: StreamKey): Promise<boolean> {
-  const { rows } = await client.query<{ next: boolean }>(
+  const { rows } = await byKey<{ next: boolean }>(
+    client,
+    'is next',
     `select exists (
-       select from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id
-       join sync.streams k using (stream_key)
-       where r.account_id = $1 and r.state = 'running' and s.stream_key = $2 and (s.state = 'running' or s.state = 'waiting'
+       select from ${openRuns} cross join ${itsStreams('s')} join sync.streams k using (stream_key)
+       where s.stream_key = $2 and (s.state = 'running' or s.state = 'waiting'
          and not exists (
-           select from sync.stored_run_streams o join sync.streams p using (stream_key)
-           where o.run_id = r.id and o.stream_key <> s.stream_key and p.source = k.source and o.state in ('waiting', 'running')
+           select from ${itsStreams('o')} join sync.streams p using (stream_key)
+           where o.stream_key <> s.stream_key and p.source = k.source and o.state in ('waiting', 'running')
              and not sync.is_paused(o.account_id, o.stream_key)))) as next`,
     [account, stream],
   );
@@ -380,8 +395,10 @@ export async function closeRun(
   if (stops) await endWaiting(client, run, now, ended.exitCode);
   // Streams of two sources may end at once. Each would see the other one as running, and the run would never end. So the
   // second one waits here for the commit of the first. A statement of its own, because the next one must see that commit.
-  await client.query('select from sync.stored_runs where id = $1 for no key update', [run]);
-  const { rows } = await client.query<{ account: string }>(
+  await byKey(client, 'lock run', 'select from sync.stored_runs where id = $1 for no key update', [run]);
+  const { rows } = await byKey<{ account: string }>(
+    client,
+    'close run',
     `update sync.stored_runs r set finished_at = $2,
        state = (select case
            when bool_or(s.state = 'failed') then 'failed' when bool_or(s.state = 'interrupted') then 'interrupted'

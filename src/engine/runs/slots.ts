@@ -6,10 +6,11 @@
 import type pg from 'pg';
 import { foldCredits } from '../budget/credits.ts';
 import { forgetAges } from '../commit/change-latency.ts';
+import { byKey } from '../database/pool.ts';
 import type { StreamKey } from '../database/stream-key.ts';
 import { forgetHandOffs } from './hand-offs.ts';
 import { isPaused, pausedOf } from './pauses.ts';
-import { isNext, isOpen, openRun, type RunKind, withAccount } from './runs.ts';
+import { isNext, isOpen, openRun, type RunKind, withAccountByKey } from './runs.ts';
 
 const keptDays = 35;
 
@@ -39,8 +40,10 @@ export async function claimSlot(
   { schedule, kind, streams: all, unless, sweeps = [], names }: Plan,
   { slot, opener, now }: { slot: Date; opener: number; now: Date },
 ): Promise<{ run: number } | { skipped: string } | undefined> {
-  return withAccount(db, account, async client => {
-    const { rowCount } = await client.query(
+  return withAccountByKey(db, account, async client => {
+    const { rowCount } = await byKey(
+      client,
+      'take slot',
       `insert into sync.schedule_slots (account_id, schedule, slot, claimed_at, claimed_by)
        select $1, $2, $3, $4, $5
        where not exists (
@@ -50,7 +53,9 @@ export async function claimSlot(
     );
     if (rowCount === 0) return undefined;
     const note = (run: number | null, skipped: string | null) =>
-      client.query(
+      byKey(
+        client,
+        'note slot',
         `update sync.schedule_slots set run_id = $4, skipped = $5 where account_id = $1 and schedule = $2 and slot = $3`,
         [account, schedule, slot, run, skipped],
       );

@@ -2,11 +2,12 @@
 
 import type { Audit } from '../../sources/source.ts';
 import { isAhead } from '../commit/merge.ts';
-import type { Client, Queryable } from '../database/pool.ts';
+import { byKey, type Client, type Queryable } from '../database/pool.ts';
 import { type StreamKey, sourceAndStream } from '../database/stream-key.ts';
 import type { SourceName } from '../http/request.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
+import { itsStreams, openRuns } from '../runs/runs.ts';
 
 export type Key = Pick<Claim, 'account' | 'run' | 'stream'>;
 
@@ -108,10 +109,12 @@ export async function othersWant(
   source: SourceName,
   beside = 'select where false',
 ): Promise<boolean> {
-  const { rows } = await db.query<{ want: boolean }>(
+  const { rows } = await byKey<{ want: boolean }>(
+    db,
+    `others want ${source}`,
     `select exists (
-       select from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id join sync.streams k using (stream_key)
-       where r.account_id = $1 and r.state = 'running' and r.kind <> 'audit' and k.source = $2
+       select from ${openRuns} cross join ${itsStreams('s')} join sync.streams k using (stream_key)
+       where r.kind <> 'audit' and k.source = $2
          and (s.state = 'running' or s.state = 'waiting' and not sync.is_paused(s.account_id, s.stream_key)))
        or exists (${beside}) as want`,
     [account, source],
@@ -127,12 +130,14 @@ export async function isAuditDue(
   now: Date,
 ): Promise<boolean> {
   if (await othersWant(db, account, source, audit.othersWant)) return false;
-  const { rows } = await db.query<{ due: boolean }>(
+  const { rows } = await byKey<{ due: boolean }>(
+    db,
+    `audit of ${source} is due`,
     `select not exists (
          select from sync.stored_runs r
          where r.account_id = $1 and r.kind = 'audit' and (r.state = 'running' or r.started_at > $2 and r.started_at <= $3)
            and exists (
-             select from sync.stored_run_streams s join sync.streams k using (stream_key) where s.run_id = r.id and k.source = $4))
+             select from ${itsStreams('s')} join sync.streams k using (stream_key) where k.source = $4))
        and exists (${audit.isThere}) as due`,
     [account, since, now, source],
   );
@@ -176,22 +181,6 @@ export async function standingIn(
     [account, ids, new Date(askedMs), new Date(asOfMs)],
   );
   return new Map(rows.map(({ id, ...standing }) => [id, standing]));
-}
-
-/** Whether a run that does not only compare reads this stream now, or did since then. */
-export async function isReadBeside(
-  db: Queryable,
-  { account, stream }: Pick<Key, 'account' | 'stream'>,
-  sinceMs: Ms,
-): Promise<boolean> {
-  const { rows } = await db.query<{ is: boolean }>(
-    `select exists (
-       select from sync.run_streams s join sync.stored_runs r on r.id = s.run_id
-       where s.account_id = $1 and s.stream_key = $2 and r.kind not in ('audit', 'verify')
-         and (s.state = 'running' or s.finished_at >= $3)) as is`,
-    [account, stream, new Date(sinceMs)],
-  );
-  return rows[0]!.is;
 }
 
 /** The time through which the stream is complete, by the source's clock; undefined if it was never read. */

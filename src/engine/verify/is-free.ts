@@ -1,5 +1,5 @@
 /** An audit uses credits that nothing else needs. */
-import type { Context, OpenSource } from '../context.ts';
+import { type Context, sourceOf } from '../context.ts';
 import { othersWant } from './findings.ts';
 
 /** A fresh run takes seconds. An audit waits this long for its end. */
@@ -7,11 +7,21 @@ const patienceMs = 20_000;
 const lookMs = 1000;
 
 /** False if other work of the source still needs credits after a short wait: then an audit ends. */
-export async function isFree({ name, declaration }: OpenSource, ctx: Context): Promise<boolean> {
+export function isFree(ctx: Context, source: string): Promise<boolean> {
+  const { audit } = sourceOf(ctx, source).declaration;
+  return waitWhile(ctx, () => othersWant(ctx.pg, ctx.account, source, audit?.othersWant), patienceMs);
+}
+
+/** Looks each second. False if it is still busy after this long. */
+export async function waitWhile(
+  { clock, signal }: Context,
+  isBusy: () => Promise<boolean>,
+  longestMs: number,
+): Promise<boolean> {
   for (let waitedMs = 0; ; waitedMs += lookMs) {
-    ctx.signal.throwIfAborted();
-    if (!(await othersWant(ctx.pg, ctx.account, name, declaration.audit?.othersWant))) return true;
-    if (waitedMs >= patienceMs) return false;
-    await ctx.clock.sleep(lookMs, ctx.signal);
+    signal.throwIfAborted();
+    if (!(await isBusy())) return true;
+    if (waitedMs >= longestMs) return false;
+    await clock.sleep(lookMs, signal);
   }
 }

@@ -1,9 +1,11 @@
 /** Compares records one by one: all of them in the order of their ids, or a sample. */
 
-import { sourceNow } from '../context.ts';
+import { Spent } from '../../errors.ts';
+import { type Context, sourceNow } from '../context.ts';
 import { type StreamKey, sourceOfKey } from '../database/stream-key.ts';
 import type { Look } from './compare-reply.ts';
 import { countFindings, noteUnread } from './findings.ts';
+import { isFree } from './is-free.ts';
 import { placeOf } from './verifications.ts';
 
 /** Ids per query. */
@@ -29,27 +31,53 @@ export async function* fromPlace(
 interface Sample {
   /** The number of records to compare. */
   readonly sample: number;
-  /** Chooses records, and says how each is compared. `chance`, from 0 to 1, seeds the choice. */
-  choose(of: { limit: number; chance: number }): Promise<readonly [id: string, isCompared: () => Promise<boolean>][]>;
-  /** Asked before each record. False ends the comparison. */
-  goesOn?(): Promise<boolean>;
+  /** SQL: selects the `id` of each record, once. $1 is the account. */
+  readonly ids: string;
+  isCompared(id: string): Promise<boolean>;
   /** Further streams whose records this record contains. */
   readonly also?: readonly StreamKey[];
 }
 
+/** SQL: the live rows of a stream. */
+export const liveOf = (stream: StreamKey): string =>
+  `select id from ${stream} where account_id = $1 and _deleted_at is null`;
+
 /**
  * Compares the part of a random sample that the run has not compared yet. Notes records that could not be read, and
- * returns their number.
+ * returns their number. An audit ends as soon as other work needs the source, and when the quota is used up: other work needs that of
+ * the next day.
  */
-export async function examineSample({ ctx, claim }: Look, { sample, also = [], ...how }: Sample): Promise<number> {
+export async function examineSample({ ctx, claim }: Look, { sample, ids, isCompared, also = [] }: Sample) {
   const limit = sample - (await countFindings(ctx.pg, claim));
+  const source = sourceOfKey(claim.stream);
+  const isAudit = claim.kind === 'audit';
   let unread = 0;
-  for (const [id, isCompared] of await how.choose({ limit, chance: ctx.random() })) {
+  for (const id of await chooseAtRandom(ctx, ids, limit)) {
     ctx.signal.throwIfAborted();
-    if (how.goesOn && !(await how.goesOn())) break;
-    if (await isCompared()) continue;
+    if (isAudit && !(await isFree(ctx, source))) break;
+    try {
+      if (await isCompared(id)) continue;
+    } catch (error) {
+      if (isAudit && error instanceof Spent) break;
+      throw error;
+    }
     unread++;
-    await noteUnread(ctx.pg, claim, [claim.stream, ...also], id, sourceNow(ctx, sourceOfKey(claim.stream)));
+    await noteUnread(ctx.pg, claim, [claim.stream, ...also], id, sourceNow(ctx, source));
   }
   return unread;
+}
+
+/** A uniform random sample. */
+// @internal Tests count how often each record is drawn.
+export async function chooseAtRandom(
+  { pg, account, random }: Pick<Context, 'pg' | 'account' | 'random'>,
+  ids: string,
+  limit: number,
+): Promise<string[]> {
+  if (limit <= 0) return [];
+  const { rows } = await pg.query<{ id: string }>(
+    `select id from (${ids}) one order by hashtextextended(id, $2), id limit $3`,
+    [account, Math.floor(random() * 2 ** 52), limit],
+  );
+  return rows.map(({ id }) => id);
 }

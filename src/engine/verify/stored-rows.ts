@@ -39,21 +39,6 @@ export function standingOf(
   return standingIn(client, account, rows, ids, at);
 }
 
-/** A uniform random sample of live rows. `chance`, from 0 to 1, seeds the choice. */
-export async function chooseAtRandom(
-  db: Queryable,
-  { account, stream }: Pick<Claim, 'account' | 'stream'>,
-  { limit, chance }: { limit: number; chance: number },
-): Promise<string[]> {
-  if (limit <= 0) return [];
-  const { rows } = await db.query<{ id: string }>(
-    `select id from ${stream} where account_id = $1 and _deleted_at is null
-     order by hashtextextended(id, $2), id limit $3`,
-    [account, Math.floor(chance * 2 ** 52), limit],
-  );
-  return rows.map(({ id }) => id);
-}
-
 /** Ids among these that still have parts stored. The records themselves are missing here. */
 export async function leftBehind(
   client: Queryable,
@@ -64,7 +49,7 @@ export async function leftBehind(
   const parts = partsOf(stream);
   if (parts.length === 0) return new Set();
   const isThere = parts.map(
-    ({ table, parent }) => `exists (select from ${table.name} m where m.account_id = $1 and m.${parent} = w.id)`,
+    ({ name, parent }) => `exists (select from ${name} m where m.account_id = $1 and m.${parent} = w.id)`,
   );
   const { rows } = await client.query<{ id: string }>(
     `select w.id from unnest($2::text[]) w (id)

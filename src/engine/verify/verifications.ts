@@ -1,11 +1,13 @@
 /** Verifications: their requests, their progress, and their findings. */
 
 import type pg from 'pg';
+import { count } from '../../words.ts';
+import type { Outcome } from '../context.ts';
 import type { Queryable } from '../database/pool.ts';
 import { type StreamKey, sourceAndStream } from '../database/stream-key.ts';
 import type { Claim } from '../runs/claims.ts';
-import { reopen } from '../runs/ranges.ts';
-import { type NewRun, openRun, type RunState, withAccount } from '../runs/runs.ts';
+import { openOrResume } from '../runs/ranges.ts';
+import { type NewRun, withAccount } from '../runs/runs.ts';
 
 export interface Asked {
   /** The number of random tickets and customers; null: everything. */
@@ -28,32 +30,30 @@ export async function openVerification(
   { asked, forecast, ...run }: Omit<NewRun, 'kind'> & { asked: Asked; forecast: Forecast },
   now: Date,
 ): Promise<{ run: number; resumed: boolean; forecast: Forecast; left: number }> {
+  const { sample, repair } = asked;
+  const isSame = `exists (
+    select from sync.verifications v where v.run_id = r.id and v.sample is not distinct from $5 and v.repair = $6)`;
+  const same = {
+    withinMs: goesOnMs,
+    isSame,
+    values: [sample, repair],
+    ...(sample !== null && { mayResume: () => false }),
+  };
   return withAccount(db, run.account, async client => {
-    const { rows } = await client.query<{ id: number; state: RunState; deferred: boolean; left: number } & Forecast>(
-      `select r.id, r.state, exists (
-         select from sync.stored_run_streams s where s.run_id = r.id and s.deferred_until is not null) as deferred, v.credits, v.seconds, greatest(0, v.credits - (
-         select sum(s.credits) from sync.stored_run_streams s where s.run_id = r.id))::bigint as left
-       from sync.stored_runs r join sync.verifications v on v.run_id = r.id
-       where r.account_id = $1 and r.kind = 'verify' and v.sample is not distinct from $2 and v.repair = $3
-         and (select array_agg(stream_key order by stream_key) from sync.stored_run_streams where run_id = r.id)
-           = (select array_agg(w order by w) from unnest($5::text[]) w)
-         and (r.state = 'running' or r.finished_at > $4)
-       order by r.id desc limit 1`,
-      [run.account, asked.sample, asked.repair, new Date(now.getTime() - goesOnMs), run.streams],
-    );
-    const [same] = rows;
-    const goesOn = asked.sample === null ? ['running', 'interrupted', 'failed'] : ['running'];
-    if (same !== undefined && (goesOn.includes(same.state) || (same.deferred && asked.sample === null))) {
-      if (same.state !== 'running') await reopen(client, same.id, run.opener);
-      const { credits, seconds, left } = same;
-      return { run: same.id, resumed: true, forecast: { credits, seconds }, left };
-    }
-    const id = await openRun(client, { ...run, kind: 'verify' }, now);
+    const { run: id, resumed } = await openOrResume(client, { ...run, kind: 'verify' }, same, now);
     await client.query(
-      `insert into sync.verifications (run_id, account_id, sample, repair, credits, seconds) values ($1, $2, $3, $4, $5, $6)`,
-      [id, run.account, asked.sample, asked.repair, forecast.credits, Math.ceil(forecast.seconds)],
+      `insert into sync.verifications (run_id, account_id, sample, repair, credits, seconds) values ($1, $2, $3, $4, $5, $6)
+       on conflict do nothing`,
+      [id, run.account, sample, repair, forecast.credits, Math.ceil(forecast.seconds)],
     );
-    return { run: id, resumed: false, forecast, left: forecast.credits };
+    const { rows } = await client.query<{ left: number } & Forecast>(
+      `select v.credits, v.seconds, greatest(0, v.credits - (
+         select sum(s.credits) from sync.stored_run_streams s where s.run_id = v.run_id))::bigint as left
+       from sync.verifications v where v.run_id = $1`,
+      [id],
+    );
+    const { left, ...announced } = rows[0]!;
+    return { run: id, resumed, forecast: announced, left };
   });
 }
 
@@ -122,6 +122,16 @@ export interface Found {
   differences: Record<string, [ours: unknown, theirs: unknown]>;
   repaired_at: Date | null;
 }
+
+/** How a comparison ends, of which so many records could not be compared. An audit samples, and leaves them to the next one. */
+export const uncompared = (
+  { kind }: Pick<Claim, 'kind'>,
+  records: number,
+  missing: readonly string[] = [],
+): Outcome => {
+  const all = [...missing, ...(records > 0 ? [`${count(records, 'record')} could not be compared`] : [])];
+  return { partial: all.length > 0 && kind !== 'audit' ? all.join('; ') : undefined };
+};
 
 /** SQL over a row of sync.audit: the source shows the record, and here it is missing or has a tombstone. */
 export const isMissing = (audit: string) => `${audit}.kind ~ '(missing here|came back)'`;

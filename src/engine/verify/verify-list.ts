@@ -26,12 +26,11 @@ import type { Look } from './compare-reply.ts';
 import { examineGone, keepPlace, noteGone, options } from './confirm-deletion.ts';
 import { examineRecords } from './examine-records.ts';
 import { completeThrough } from './findings.ts';
-import { noteOrphans } from './note-orphans.ts';
-import { examineSample, fromPlace } from './one-by-one.ts';
-import { parentsLost } from './orphans.ts';
+import { examineSample, fromPlace, liveOf } from './one-by-one.ts';
+import { noteOrphans, parentsLost } from './orphans.ts';
 import { doubtedEnds, readPage, readWhole, type Verifying } from './read-whole.ts';
-import { chooseAtRandom, countCreated, countLive, deletedAfter, unshownRows, versionOf } from './stored-rows.ts';
-import { askedOf, gapsOf, movePlace, noteCounts, placeOf } from './verifications.ts';
+import { countCreated, countLive, deletedAfter, unshownRows, versionOf } from './stored-rows.ts';
+import { askedOf, gapsOf, movePlace, noteCounts, placeOf, uncompared } from './verifications.ts';
 
 /** Details of the records of a list, which another stream reads. */
 export interface Details {
@@ -68,16 +67,14 @@ export async function verifyList(
   }
   if (sample !== null) await verifySample(verifying, sample, details);
   else if (facts) await verifyDeleted(verifying);
-  if (sample === null) await verifyOrphans(verifying, ownParts(stream), stream.key);
+  if (sample === null) await verifyOrphans(verifying, ownParts(stream.merge), stream.key);
   return outcomeOf(verifying);
 }
 
 export async function outcomeOf(verifying: Verifying): Promise<Outcome> {
   const { look, stream, gaps } = verifying;
-  const unread = verifying.unread + verifying.late.size;
-  const unjudged = await unjudgedOf(look, stream);
-  const missing = [...gaps, ...unjudged, ...(unread > 0 ? [`${count(unread, 'record')} could not be compared`] : [])];
-  return { partial: missing.length > 0 ? missing.join('; ') : undefined };
+  const missing = [...gaps, ...(await unjudgedOf(look, stream))];
+  return uncompared(look.claim, verifying.unread + verifying.late.size, missing);
 }
 
 /**
@@ -264,12 +261,10 @@ async function verifyDeleted(verifying: Verifying): Promise<void> {
 
 async function verifySample(verifying: Verifying, sample: number, details: Details | undefined): Promise<void> {
   const { look, stream } = verifying;
-  const { ctx, claim } = look;
   if (stream.get === undefined) return;
-  const isCompared = (id: string) => (details ? details.examine(look, id) : examineById(verifying, id));
   verifying.unread += await examineSample(look, {
-    sample,
-    choose: async of => (await chooseAtRandom(ctx.pg, claim, of)).map(id => [id, () => isCompared(id)]),
+    ...{ sample, ids: liveOf(look.claim.stream) },
+    isCompared: id => (details ? details.examine(look, id) : examineById(verifying, id)),
     ...(details && { also: [details.key] }),
   });
 }
@@ -278,11 +273,8 @@ async function verifySample(verifying: Verifying, sample: number, details: Detai
 export async function verifyOrphans(verifying: Verifying, parts: readonly Part[], as: StreamKey): Promise<void> {
   const { look, stream } = verifying;
   const { ctx, claim } = look;
-  const orphans = { of: stream.key, parts, as };
-  const gone = (id: string) => async (asOfMs: Ms) => {
-    await noteOrphans(look, stream, orphans, id, asOfMs);
-    return true;
-  };
+  const orphans = { of: { name: stream.key }, parts, as };
+  const gone = (id: string) => (asOfMs: Ms) => noteOrphans(look, orphans, id, asOfMs).then(() => true);
   // A list that is read whole has shown that the source has no such record.
   for (const id of await parentsLost(ctx.pg, claim, orphans))
     if (stream.rowFacts === undefined) await gone(id)(sourceNow(ctx, stream.source));

@@ -7,10 +7,9 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { AlarmConfig, Fleet } from '../../app/config.ts';
 import type { Clock } from '../../clock.ts';
-import { noAnswer } from '../../engine/http/causes.ts';
-import { proxyFor } from '../../engine/http/proxies.ts';
 import type { Ways } from '../../engine/http/ways.ts';
 import { isAway } from '../../errors.ts';
+import { post } from '../webhook.ts';
 import { type Alarm, compareProblems, noteTold, noteUntold, takeAlarm } from './open-alarms.ts';
 
 /** Problems of sync.problems that raise an alarm. */
@@ -27,6 +26,7 @@ const alarming = [
 const everyMs = 60_000;
 const holdMs = 60_000;
 const timeoutMs = 10_000;
+const headers = { 'content-type': 'application/json' };
 /** Slack truncates longer texts. */
 const longestText = 3000;
 
@@ -142,7 +142,8 @@ async function tellAll(deps: Deps, to: AlarmConfig, accounts: readonly string[])
     if (deps.signal?.aborted) return;
     const alarm = await takeAlarm(pg, accounts, now());
     if (alarm === undefined) return;
-    const why = await post(deps, to, alarm);
+    const body = JSON.stringify(to.format === 'slack' ? slackOf(alarm) : jsonOf(alarm));
+    const why = await post(to.url, { headers, body }, { ...deps, ms: timeoutMs });
     if (why === undefined) {
       await noteTold(pg, alarm, now());
       continue;
@@ -152,30 +153,6 @@ async function tellAll(deps: Deps, to: AlarmConfig, accounts: readonly string[])
       'the webhook did not take an alarm, it is tried again',
     );
     return noteUntold(pg, alarm, why, now());
-  }
-}
-
-/** Returns the reason of a failed delivery, without the webhook's address, which is a secret. */
-async function post({ ways, signal }: Deps, { url, format }: AlarmConfig, alarm: Alarm): Promise<string | undefined> {
-  const deadline = new AbortController();
-  const timer = setTimeout(() => deadline.abort(), timeoutMs);
-  try {
-    const { request } = await import('undici');
-    const reply = await request(url, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(format === 'slack' ? slackOf(alarm) : jsonOf(alarm)),
-      signal: signal ? AbortSignal.any([deadline.signal, signal]) : deadline.signal,
-      ...(ways && { dispatcher: ways.to(url) }),
-    });
-    await reply.body.dump();
-    const isTaken = reply.statusCode >= 200 && reply.statusCode < 300;
-    return isTaken ? undefined : `it answered with ${reply.statusCode}`;
-  } catch (error) {
-    if (deadline.signal.aborted) return `no answer within ${timeoutMs / 1000} s`;
-    return noAnswer(error, ways && proxyFor(url, ways.proxies));
-  } finally {
-    clearTimeout(timer);
   }
 }
 

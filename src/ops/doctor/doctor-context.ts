@@ -14,9 +14,8 @@ import type { SourceName } from '../../engine/http/request.ts';
 import type { OpenQueue, Queues } from '../../engine/queue/job-queue.ts';
 import { openQueues } from '../../engine/queue/queue.ts';
 import { lookAtRedis, type RedisFacts } from '../../engine/queue/redis.ts';
-import type { OpenStack } from '../../open-stack.ts';
+import { readAccounts } from '../../status/accounts.ts';
 import type { AccountCheck, ProcessCheck } from './checks/check.ts';
-import { queueName } from './doctor-state.ts';
 
 /** The process that the doctor runs in. Tests pass their own values. */
 export interface DoctorEnvironment {
@@ -61,7 +60,7 @@ export type Check = ProcessCheck<DoctorContext> | AccountCheck<AccountContext>;
 export type PlacedCheck = Check & { readonly area: string };
 
 /** Creates the context without opening a connection. */
-export function createDoctorContext(around: DoctorEnvironment, stack: OpenStack): DoctorContext {
+export function createDoctorContext(around: DoctorEnvironment, stack: AsyncDisposableStack): DoctorContext {
   const { clock, signal } = around;
   let fleetIfAny: Fleet | undefined;
   try {
@@ -89,7 +88,11 @@ export function createDoctorContext(around: DoctorEnvironment, stack: OpenStack)
   };
 }
 
-export function createAccountContext(context: DoctorContext, config: Config, stack: OpenStack): AccountContext {
+export function createAccountContext(
+  context: DoctorContext,
+  config: Config,
+  stack: AsyncDisposableStack,
+): AccountContext {
   const { signal, warehouse } = context;
   const { account } = config;
   const used = new Map<SourceName, number>();
@@ -104,8 +107,9 @@ export function createAccountContext(context: DoctorContext, config: Config, sta
     config,
     ctx,
     queue: once(async () => {
-      const name = await queueName((await warehouse()).pg, account);
-      return stack.use((await context.queues()).open(name ?? account));
+      const known = await readAccounts((await warehouse()).pg);
+      const { queue = account } = known.find(one => one.account === account) ?? {};
+      return stack.use((await context.queues()).open(queue));
     }),
     used(source) {
       const sum = (used.get(source) ?? 0) + (opened?.sources.get(source)?.send.takeCredits() ?? 0);

@@ -1,14 +1,6 @@
 /** Queries of the doctor's checks. */
 import type pg from 'pg';
 
-/** The name of the account's job queue; undefined before the first run. */
-export async function queueName(db: pg.Pool, account: string): Promise<string | undefined> {
-  const { rows } = await db.query<{ queue: string }>('select queue from sync.accounts where account_id = $1', [
-    account,
-  ]);
-  return rows[0]?.queue;
-}
-
 /** Whether BullMQ has made its tables in this database. */
 export async function hasQueueTables(db: pg.Pool): Promise<boolean> {
   const { rows } = await db.query<{ there: boolean }>(
@@ -33,28 +25,19 @@ export async function openRuns(
   return rows;
 }
 
-/** Kinds of drift that were first seen after this time, if the mirror is older. */
-export async function newDrift(
+/** Kinds of drift. `isNew`: first seen after this time, and not by the first load. */
+export async function driftKinds(
   db: pg.Pool,
   account: string,
   since: Date,
-): Promise<{ stream: string; kind: string; path: string }[]> {
-  const { rows } = await db.query<{ stream: string; kind: string; path: string }>(
-    `select distinct d.stream, d.kind, d.path from sync.drift d join sync.accounts a using (account_id)
-     where d.account_id = $1 and d.first_seen_at > greatest($2, a.mirrored_since + interval '1 day')
-     order by 1, 2, 3`,
+): Promise<{ stream: string; kind: string; path: string; isNew: boolean }[]> {
+  const { rows } = await db.query<{ stream: string; kind: string; path: string; isNew: boolean }>(
+    `select d.stream, d.kind, d.path, bool_or(d.first_seen_at > greatest($2, a.mirrored_since + interval '1 day')) as "isNew"
+     from sync.drift d join sync.accounts a using (account_id) where d.account_id = $1
+     group by 1, 2, 3 order by 1, 2, 3`,
     [account, since],
   );
   return rows;
-}
-
-/** How many kinds of drift are known. */
-export async function countDrift(db: pg.Pool, account: string): Promise<number> {
-  const { rows } = await db.query<{ kinds: number }>(
-    'select count(distinct (stream, kind, path))::int as kinds from sync.drift where account_id = $1',
-    [account],
-  );
-  return rows[0]!.kinds;
 }
 
 /** Lists of a source whose pages show fewer records than they are asked for. */

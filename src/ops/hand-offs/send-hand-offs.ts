@@ -8,11 +8,10 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import { commandEnvironment, type HandOffConfig } from '../../app/config.ts';
 import type { Clock } from '../../clock.ts';
-import { noAnswer } from '../../engine/http/causes.ts';
-import { proxyFor } from '../../engine/http/proxies.ts';
 import type { Ways } from '../../engine/http/ways.ts';
 import { makeBell } from '../../engine/notifier.ts';
 import { isAway } from '../../errors.ts';
+import { post, within } from '../webhook.ts';
 import {
   type Delivery,
   dueLines,
@@ -30,8 +29,6 @@ const everyMs = 15_000;
 const usual = { webhookMs: 15_000, commandMs: 3_600_000 };
 /** Time from SIGTERM to SIGKILL for a command that must end. */
 const killMs = 5000;
-/** Longest answer that is read, in bytes, so that the connection can be kept. Its content is ignored. */
-const answerBytes = 16_384;
 
 export interface Deps {
   readonly pg: pg.Pool;
@@ -64,13 +61,8 @@ export const waysOf = ({ account, worker, handOff: to }: Subscriber): Way[] =>
         ...(to.command ? [{ account, worker, to, channel: 'command' }] : []),
       ];
 
-export interface Sending extends AsyncDisposable {
-  /** A run may have ended. */
-  ring(): void;
-}
-
 /** Sends what is due until it is disposed of; calls `subscribers` for each look. Never throws. */
-export function keepHandOffs(deps: Deps, subscribers: () => readonly Subscriber[]): Sending {
+export function keepHandOffs(deps: Deps, subscribers: () => readonly Subscriber[]) {
   const leaving = new AbortController();
   const { signal } = leaving;
   const given = { ...deps, signal };
@@ -107,8 +99,9 @@ export function keepHandOffs(deps: Deps, subscribers: () => readonly Subscriber[
     await Promise.all(sending.values());
   })();
   return {
+    /** A run may have ended. */
     ring: () => bell.ring(),
-    async [Symbol.asyncDispose]() {
+    async [Symbol.asyncDispose](): Promise<void> {
       leaving.abort();
       await looking;
     },
@@ -152,33 +145,16 @@ export async function sendAll(deps: Deps, way: Way, early = false): Promise<{ se
 }
 
 /** Returns why it failed: never an address or a secret. */
-export const deliver = (deps: Deps, { channel, to }: Way, message: Pick<Delivery, 'id' | 'body'>) =>
-  channel === 'webhook' ? post(deps, to.webhook!, message) : run(deps, to.command!, message);
-
-async function post(
-  { clock, ways, signal, webhookMs = usual.webhookMs }: Deps,
-  { url, secret }: NonNullable<HandOffConfig['webhook']>,
-  { id, body }: Pick<Delivery, 'id' | 'body'>,
+export function deliver(
+  deps: Deps,
+  { channel, to }: Way,
+  message: Pick<Delivery, 'id' | 'body'>,
 ): Promise<string | undefined> {
-  using limit = within(webhookMs, signal);
-  try {
-    const { request } = await import('undici');
-    // A redirect is not followed: the certificate is for this address.
-    const reply = await request(url, {
-      method: 'POST',
-      headers: headersOf(secret, id, body, clock.now()),
-      body,
-      signal: limit.signal,
-      ...(ways && { dispatcher: ways.to(url) }),
-    });
-    // The status has answered. A body that is long, slow or broken changes nothing.
-    await reply.body.dump({ limit: answerBytes, signal: limit.signal }).catch(() => {});
-    const isTaken = reply.statusCode >= 200 && reply.statusCode < 300;
-    return isTaken ? undefined : `it answered with ${reply.statusCode}`;
-  } catch (error) {
-    if (limit.isOver()) return `no answer within ${webhookMs / 1000} s`;
-    return noAnswer(error, ways && proxyFor(url, ways.proxies));
-  }
+  if (channel !== 'webhook') return run(deps, to.command!, message);
+  const { url, secret } = to.webhook!;
+  const { id, body } = message;
+  const headers = headersOf(secret, id, body, deps.clock.now());
+  return post(url, { headers, body }, { ...deps, ms: deps.webhookMs ?? usual.webhookMs });
 }
 
 /** Runs the command in a process group of its own, so that all of it ends when its time is over. Its output goes to stderr. */
@@ -226,15 +202,4 @@ async function run(
   // A stopped command has failed, even with exit code 0.
   if (isStopped) return limit.isOver() ? `it did not end within ${commandMs / 60_000} min` : 'it was stopped';
   return why;
-}
-
-/** A signal that aborts after this time, or with the other one. */
-function within(ms: number, other: AbortSignal | undefined) {
-  const deadline = new AbortController();
-  const timer = setTimeout(() => deadline.abort(), ms);
-  return {
-    signal: other ? AbortSignal.any([deadline.signal, other]) : deadline.signal,
-    isOver: () => deadline.signal.aborted,
-    [Symbol.dispose]: () => clearTimeout(timer),
-  };
 }

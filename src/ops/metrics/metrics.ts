@@ -272,20 +272,11 @@ export interface Measured extends Watched {
   readonly refused: () => readonly string[];
 }
 
-export interface Metrics {
-  readonly contentType: string;
-  /** Prometheus text format. Rejects while the database is unavailable, so that the scrape fails. */
-  text(): Promise<string>;
-  /** Counts a refused login of this process. */
-  loginRefused(why: string): void;
-}
+export type Metrics = ReturnType<typeof makeMetrics>;
 
 const refusals = ['wrong', 'wait'];
 
-export function makeMetrics(
-  { pg, clock, queues, findQueues, pingQueues, refused }: Measured,
-  version: string,
-): Metrics {
+export function makeMetrics({ pg, clock, queues, findQueues, pingQueues, refused }: Measured, version: string) {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   new Gauge({ name: 'shelfdesk_info', help: 'The version that runs.', labelNames: ['version'], registers: [registry] })
@@ -351,9 +342,12 @@ export function makeMetrics(
 
   return {
     contentType: registry.contentType,
-    loginRefused: why => loginsRefused.inc({ why }),
-    // One scrape after the other, so that nothing is counted twice.
-    text: () => {
+    loginRefused: (why: string) => loginsRefused.inc({ why }),
+    /**
+     * Prometheus text format. Rejects while the database is unavailable, so that the scrape fails. One scrape comes after the other, so
+     * that nothing is counted twice.
+     */
+    text: (): Promise<string> => {
       const mine = turn.then(collect, collect);
       turn = mine.catch(() => {});
       return mine;

@@ -6,14 +6,14 @@
  */
 
 import { parseJson } from '../../engine/exact-json.ts';
-import { retryAfterMs } from '../../engine/http/bearer-dialect.ts';
+import { refusal, retryAfterMs } from '../../engine/http/bearer-dialect.ts';
 import type { Dialect, Said } from '../../engine/http/dialect.ts';
 import { isObject, type Request } from '../../engine/http/request.ts';
-import { exitCodes, Fatal, Gone, Retry, type ShelfdeskError } from '../../errors.ts';
+import { Fatal, Gone, Retry, type ShelfdeskError } from '../../errors.ts';
 
-export interface BooksAccess {
-  apiKey?: string;
-  country?: string;
+interface BooksAccess {
+  apiKey?: string | undefined;
+  country?: string | undefined;
   hasToken: boolean;
 }
 
@@ -88,17 +88,15 @@ function classify(
   if (is('unknownLocation'))
     return new Fatal(`${what}: the catalog wants to know the country`, 'Set BOOKS_COUNTRY, such as DE.');
   if (is(...wrongKey))
-    return new Fatal(
-      `${what}: the catalog does not accept the key`,
-      'Set BOOKS_API_KEY to a valid key.',
-      exitCodes.refused,
-    );
+    return refusal(what, {
+      what: 'the catalog does not accept the key',
+      remedy: 'Set BOOKS_API_KEY to a valid key.',
+    });
   if (is(...notForKey))
-    return new Fatal(
-      `${what}: the key or its project may not use this catalog`,
-      'Allow the catalog for the project of BOOKS_API_KEY or of the token, and this machine for the key.',
-      exitCodes.refused,
-    );
+    return refusal(what, {
+      what: 'the key or its project may not use this catalog',
+      remedy: 'Allow the catalog for the project of BOOKS_API_KEY or of the token, and this machine for the key.',
+    });
   if (status === 401) return refused(said, what);
   if (status === 404 || is('invalidUser')) return new Gone(what, asOf, goneRemedy);
   const isHidden = status === 403 && request.as !== 'user' && request.path.startsWith('/users/') && reasons.length > 0;
@@ -109,33 +107,31 @@ function classify(
   }
   if (isHidden) return new Gone(`${what}: not visible`, asOf, goneRemedy);
   if (status === 410 && request.shape !== 'single') return new Gone(what, asOf, goneRemedy);
-  if (status === 403)
-    return new Fatal(
-      `${what}: the catalog does not allow this`,
-      said.withToken
-        ? 'Give the token the right to read the library (scope books).'
-        : 'Check BOOKS_API_KEY, and what its project may use.',
-      exitCodes.refused,
-      true,
-    );
+  if (status === 403) {
+    const remedy = said.withToken
+      ? 'Give the token the right to read the library (scope books).'
+      : 'Check BOOKS_API_KEY, and what its project may use.';
+    return refusal(what, { what: 'the catalog does not allow this', remedy }, true);
+  }
   return new Fatal(what, 'Check that BOOKS_BASE_URL is the API of the catalog and ends in /books/v1.');
 }
 
 const goneRemedy = 'The catalog does not show it, or no longer: check BOOKS_USERS where a user is meant.';
 
-function refused({ withToken }: Said, what: string): Fatal {
-  if (!withToken)
-    return new Fatal(
-      `${what}: the catalog wants a valid key or a token`,
-      'Set BOOKS_API_KEY to a valid key, or BOOKS_ACCESS_TOKEN, or the three of a refresh token.',
-      exitCodes.refused,
-    );
-  return new Fatal(
-    `${what}: the catalog does not accept the token`,
-    'Set BOOKS_ACCESS_TOKEN to a valid token, or BOOKS_CLIENT_ID, BOOKS_CLIENT_SECRET and BOOKS_REFRESH_TOKEN.',
-    exitCodes.refused,
+const refused = ({ withToken }: Said, what: string): Fatal =>
+  refusal(
+    what,
+    withToken
+      ? {
+          what: 'the catalog does not accept the token',
+          remedy:
+            'Set BOOKS_ACCESS_TOKEN to a valid token, or BOOKS_CLIENT_ID, BOOKS_CLIENT_SECRET and BOOKS_REFRESH_TOKEN.',
+        }
+      : {
+          what: 'the catalog wants a valid key or a token',
+          remedy: 'Set BOOKS_API_KEY to a valid key, or BOOKS_ACCESS_TOKEN, or the three of a refresh token.',
+        },
   );
-}
 
 /** The limit that refused the request, if any. */
 function limitOf({ status, text }: Said): 'day' | 'pause' | undefined {

@@ -1,8 +1,8 @@
 /** Checks of the book catalog: reachability, credentials, quota, and country. */
 import type pg from 'pg';
 import { limitsTold } from '../../engine/budget/limits-told.ts';
-import { ShelfdeskError, Spent } from '../../errors.ts';
-import { fail, ok, type SourceCheck, skipped, warn } from '../../ops/doctor/checks/check.ts';
+import { ShelfdeskError } from '../../errors.ts';
+import { answered, fail, ok, type SourceCheck, skipped, warn } from '../../ops/doctor/checks/check.ts';
 import { count } from '../../words.ts';
 import { getVolume, listShelves } from './endpoints.ts';
 import { booksOf } from './open.ts';
@@ -22,20 +22,11 @@ export const catalogChecks: readonly SourceCheck<BooksPart>[] = [
       if (context.config.books === undefined) return skipped(none);
       const books = booksOf(await context.ctx());
       const [owner] = books.owners;
-      try {
-        const { arrived } = await books.send(listShelves(owner!), {
-          lane: 'interactive',
-          signal: context.signal,
-          tries: 1,
-        });
-        return ok(
-          `it answers, and shows ${count(arrived, 'shelf', 'shelves')} of ${owner === 'mylibrary' ? 'the library' : `user ${owner}`}`,
-        );
-      } catch (error) {
-        if (error instanceof Spent) return warn(error.message, 'Wait: a worker resumes by itself.');
-        if (!(error instanceof ShelfdeskError)) throw error;
-        return fail(error.message, error.remedy);
-      }
+      const reply = books.send(listShelves(owner!), { lane: 'interactive', signal: context.signal, tries: 1 });
+      const whose = owner === 'mylibrary' ? 'the library' : `user ${owner}`;
+      return answered(reply, ({ arrived }) =>
+        ok(`it answers, and shows ${count(arrived, 'shelf', 'shelves')} of ${whose}`),
+      );
     },
   },
   {

@@ -5,47 +5,42 @@
 
 import type { Context } from '../../engine/context.ts';
 import { Listed } from '../../engine/details/listed.ts';
-import type { Asked, Part } from '../../engine/forecast/plan-time.ts';
-import { type Planning, storeMs } from '../../engine/forecast/planning.ts';
+import type { Part } from '../../engine/forecast/plan-time.ts';
+import { type Planning, type Question, storeMs } from '../../engine/forecast/planning.ts';
 import { readShelf } from '../../engine/reading/collection.ts';
-import type { ByIdStream, Row, ShelfStream } from '../source.ts';
+import { listShelves } from './endpoints.ts';
 import { booksOf } from './open.ts';
 import { membersOf, shelvesOf } from './shelves/shelf-rows.ts';
-
-export interface Catalog {
-  readonly shelves: ShelfStream<Row, Row>;
-  readonly volumes: ByIdStream<Row>;
-}
+import { changedAt, countOf, shelves, versionOf } from './shelves/shelves.ts';
+import { volumes } from './volumes/volumes.ts';
 
 const manyVolumes = 1_000_000;
 
-export async function partsOfBooks(
-  planning: Planning,
-  catalog: Catalog,
-  { names, isSync, again }: { names: readonly string[]; isSync: boolean; again: boolean },
-): Promise<Part[]> {
+export async function partsOfBooks(planning: Planning, question: Question): Promise<Part[]> {
+  const { streams: names } = question;
+  const again = question.kind === 'backfill' && question.range.again;
+  const lane = question.kind === 'sync' ? 'fresh' : 'backfill';
   const parts: Part[] = [];
   let brought = 0;
   if (names.includes('books.shelves')) {
     let requests = 0;
     for (const owner of booksOf(planning.ctx).owners) {
-      const read = await ofOwner(planning, catalog.shelves, owner, again);
+      const read = await ofOwner(planning, owner, again);
       requests += read.requests;
       brought += read.brought;
     }
     parts.push({ stream: 'shelves', readers: [[{ cost: 1, lane: 'fresh', many: requests }]], storeMs: storeMs.page });
   }
   if (names.includes('books.volumes')) {
-    const many = brought + (await waitingVolumes(planning.ctx, catalog.volumes, planning.nowMs, again));
-    const asked: Asked[] = [{ cost: 1, lane: isSync ? 'fresh' : 'backfill', many }];
-    parts.push({ stream: 'volumes', readers: [asked], storeMs: storeMs.record });
+    const many = brought + (await waitingVolumes(planning.ctx, planning.nowMs, again));
+    parts.push({ stream: 'volumes', readers: [[{ cost: 1, lane, many }]], storeMs: storeMs.record });
   }
   return parts;
 }
 
-async function waitingVolumes(ctx: Context, stream: ByIdStream<Row>, nowMs: number, again: boolean): Promise<number> {
-  const listed = new Listed(ctx.pg, ctx.account, stream);
-  const beforeMs = again ? nowMs : nowMs - stream.ageMs(booksOf(ctx));
+async function waitingVolumes(ctx: Context, nowMs: number, again: boolean): Promise<number> {
+  const listed = new Listed(ctx.pg, ctx.account, volumes);
+  const beforeMs = again ? nowMs : nowMs - volumes.ageMs(booksOf(ctx));
   const due = await listed.next({ beforeMs, startedMs: nowMs }, manyVolumes);
   return Math.max(due.length, again ? 0 : await listed.count());
 }
@@ -53,7 +48,6 @@ async function waitingVolumes(ctx: Context, stream: ByIdStream<Row>, nowMs: numb
 /** Requests for the list and the changed shelves, and the new volumes on these shelves. */
 async function ofOwner(
   planning: Planning,
-  stream: ShelfStream<Row, Row>,
   owner: string,
   again: boolean,
 ): Promise<{ requests: number; brought: number }> {
@@ -65,7 +59,7 @@ async function ofOwner(
     return { requests: 1, brought: 0 };
   }
   const { send, shelfAgeMs } = booksOf(ctx);
-  const { records, asOf } = await send(stream.request(owner, 0), {
+  const { records, asOf } = await send(listShelves(owner), {
     lane: 'interactive',
     signal: ctx.signal,
   });
@@ -75,7 +69,7 @@ async function ofOwner(
   for (const shelf of records) {
     const reading = before.get(shelf.id);
     const due = again || (reading?.asOfMs ?? Number.NEGATIVE_INFINITY) < dueMs;
-    const version = stream.version(shelf);
+    const version = versionOf(shelf);
     if (version !== null && !due && reading?.version === version) continue;
     const look = !due && reading?.version === null && version === null;
     if (!look && version === null) requests++;
@@ -83,11 +77,11 @@ async function ofOwner(
       reading?.asOfMs === undefined
         ? undefined
         : await membersOf(ctx.pg, { account: ctx.account, owner, shelf: shelf.id });
-    const count = stream.count(shelf);
+    const count = countOf(shelf);
     const ids = imaginedOn(shelf.id, known, count);
-    requests += requestsOfShelf({ known, look, perPage: stream.perPage, count }, ids, nowMs);
+    requests += requestsOfShelf({ known, look, perPage: shelves.perPage, count }, ids, nowMs);
     // A changed shelf is fetched itself, for the time of its change.
-    if (known && stream.changed(shelf) > (reading?.asOfMs ?? 0)) requests++;
+    if (known && changedAt(shelf) > (reading?.asOfMs ?? 0)) requests++;
     brought += Math.max(0, ids.length - (known?.length ?? 0));
   }
   assumed.add('volumes are on one shelf each, and no shelf moves while it is read');

@@ -1,8 +1,9 @@
 /** Settings of the book catalog, and the configuration that they make. */
 import { z } from 'zod';
-import { address, baseUrl, count, credential, type Setting, type ValuesOf } from '../../app/setting-types.ts';
+import { address, amount, baseUrl, credential, type Setting, secret, type ValuesOf } from '../../app/setting-types.ts';
 import type { Limits } from '../../engine/budget/budget.ts';
 import { UsageError } from '../../errors.ts';
+import type { BooksSettings } from './open.ts';
 
 /** Unique ids of users. BOOKS_LIBRARY decides about the shelves of the authenticated user. */
 const users = z
@@ -24,34 +25,16 @@ export const booksSettings = {
     schema: users.default([]),
     says: 'Ids of the users whose public shelves are mirrored, separated by commas or spaces.',
   },
-  BOOKS_API_KEY: {
-    schema: credential,
-    says: 'API key for public data of the catalog.',
-    secret: true,
-    onlyByReference: true,
-  },
-  BOOKS_ACCESS_TOKEN: {
-    schema: credential,
-    says: 'Long-lived access token of the user whose own library is mirrored. Without one, set the next three.',
-    secret: true,
-    onlyByReference: true,
-  },
+  BOOKS_API_KEY: secret('API key for public data of the catalog.'),
+  BOOKS_ACCESS_TOKEN: secret(
+    'Long-lived access token of the user whose own library is mirrored. Without one, set the next three.',
+  ),
   BOOKS_CLIENT_ID: {
     schema: credential,
     says: 'Id of the OAuth client that obtains tokens for that user.',
   },
-  BOOKS_CLIENT_SECRET: {
-    schema: credential,
-    says: 'Secret of that OAuth client.',
-    secret: true,
-    onlyByReference: true,
-  },
-  BOOKS_REFRESH_TOKEN: {
-    schema: credential,
-    says: "The user's refresh token for that OAuth client.",
-    secret: true,
-    onlyByReference: true,
-  },
+  BOOKS_CLIENT_SECRET: secret('Secret of that OAuth client.'),
+  BOOKS_REFRESH_TOKEN: secret("The user's refresh token for that OAuth client."),
   BOOKS_TOKEN_URL: {
     schema: address.default(new URL('https://oauth2.googleapis.com/token')),
     default: 'https://oauth2.googleapis.com/token',
@@ -71,51 +54,29 @@ export const booksSettings = {
       .optional(),
     says: 'Country of prices and sales information, such as DE.',
   },
-  BOOKS_REQUESTS_PER_DAY: {
-    schema: count(1).default(1000),
-    default: '1000',
-    says: 'Request quota for any 24 hours.',
-  },
-  BOOKS_REQUESTS_PER_SECOND: {
-    schema: count(1).default(5),
-    default: '5',
-    says: 'Requests per second.',
-  },
-  BOOKS_SHELF_AGE_HOURS: {
-    schema: count(1).default(168),
-    default: '168',
-    says: 'Age in hours after which a shelf is re-read even if it shows no change.',
-  },
-  BOOKS_VOLUME_AGE_DAYS: {
-    schema: count(1).default(30),
-    default: '30',
-    says: 'Age in days after which a volume is fetched in full again.',
-  },
-  BOOKS_AUDIT_VOLUMES_PER_HOUR: {
-    schema: count(0).default(5),
-    default: '5',
-    says: 'Random volumes per hour that `start` re-reads and compares while requests are idle, plus one shelf per five volumes; 0: none.',
-  },
+  BOOKS_REQUESTS_PER_DAY: amount(1, 1000, 'Request quota for any 24 hours.'),
+  BOOKS_REQUESTS_PER_SECOND: amount(1, 5, 'Requests per second.'),
+  BOOKS_SHELF_AGE_HOURS: amount(1, 168, 'Age in hours after which a shelf is re-read even if it shows no change.'),
+  BOOKS_VOLUME_AGE_DAYS: amount(1, 30, 'Age in days after which a volume is fetched in full again.'),
+  BOOKS_AUDIT_VOLUMES_PER_HOUR: amount(
+    0,
+    5,
+    'Random volumes per hour that `start` re-reads and compares while requests are idle, plus one shelf per five volumes; 0: none.',
+  ),
 } as const satisfies Record<string, Setting>;
 
-export interface BooksConfig {
+export interface BooksConfig extends Omit<BooksSettings, 'owners'> {
   baseUrl: URL;
-  apiKey?: string;
-  accessToken?: string;
+  apiKey?: string | undefined;
+  accessToken?: string | undefined;
   /** Instead of a token: credentials to obtain one. */
-  refresh?: { clientId: string; clientSecret: string; refreshToken: string; tokenUrl: URL };
+  refresh?: { clientId: string; clientSecret: string; refreshToken: string; tokenUrl: URL } | undefined;
   users: string[];
   /** True if the authenticated user's shelves are mirrored: BOOKS_LIBRARY is set, and a token exists. */
   library: boolean;
-  country?: string;
+  country?: string | undefined;
   /** One credit is one request; the period is a day. */
   limits: Limits;
-  /** A shelf without changes is re-read after this time, in ms. */
-  shelfAgeMs: number;
-  /** A volume is fetched again after this time, in ms. */
-  volumeAgeMs: number;
-  /** Volumes that an audit compares per hour; 0: no audit. */
-  auditVolumesPerHour: number;
 }
 
 /** Part of the catalog in the configuration of an account. */
@@ -128,7 +89,7 @@ const dayMs = 24 * 3_600_000;
 const hourMs = 3_600_000;
 
 /** Configuration of the catalog; undefined if nothing of it is set. Throws for contradictory settings. */
-export function booksOf(value: ValuesOf<typeof booksSettings>, where: string): BooksConfig | undefined {
+export function configOf(value: ValuesOf<typeof booksSettings>, where: string): BooksConfig | undefined {
   const baseUrl = value.BOOKS_BASE_URL;
   const triple = ['BOOKS_CLIENT_ID', 'BOOKS_CLIENT_SECRET', 'BOOKS_REFRESH_TOKEN'] as const;
   if (baseUrl === undefined) {
@@ -169,12 +130,12 @@ export function booksOf(value: ValuesOf<typeof booksSettings>, where: string): B
   };
   return {
     baseUrl,
-    ...(value.BOOKS_API_KEY !== undefined && { apiKey: value.BOOKS_API_KEY }),
-    ...(accessToken !== undefined && { accessToken }),
-    ...(missing.length === 0 && { refresh }),
+    apiKey: value.BOOKS_API_KEY,
+    accessToken,
+    refresh: missing.length === 0 ? refresh : undefined,
     users: value.BOOKS_USERS,
     library,
-    ...(value.BOOKS_COUNTRY !== undefined && { country: value.BOOKS_COUNTRY }),
+    country: value.BOOKS_COUNTRY,
     limits: {
       credits: value.BOOKS_REQUESTS_PER_DAY,
       periodMs: dayMs,

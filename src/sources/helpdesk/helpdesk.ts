@@ -6,7 +6,6 @@ import { listJobs } from '../../engine/load/list-jobs.ts';
 import type { Replaying, Source, StreamJobs } from '../source.ts';
 import { customers } from './customers.ts';
 import { helpdeskDialect } from './dialect.ts';
-import type { Desk } from './forecast/lists.ts';
 import { lakeTables } from './lake.ts';
 import { messages } from './messages/messages.ts';
 import { type AuditSettings, helpdeskOf, sourceName } from './open.ts';
@@ -36,105 +35,88 @@ const messageRelations = [
 /** The work of the streams. A command loads only the work that it does, so that it starts quickly. */
 const replay = async (replaying: Replaying) => (await import('../../engine/details/replay-reply.ts')).replay(replaying);
 
-/** Builds the source. `desk`: its streams, which a test may replace by streams with smaller pages. */
-// @internal Tests page by a few tickets.
-function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
-  const verify: StreamJobs['verify'] = {
-    read: async (ctx, claim) => {
-      const { verifyStream } = await import('../../engine/verify/details/verify-stream.ts');
-      return verifyStream(ctx, claim, [desk.users, desk.customers, desk.tickets], desk.messages);
+const verify: StreamJobs['verify'] = {
+  read: async (ctx, claim) => {
+    const { verifyStream } = await import('../../engine/verify/details/verify-stream.ts');
+    return verifyStream(ctx, claim, [users, customers, tickets], messages);
+  },
+};
+
+export const helpdesk: Source<HelpdeskPart> = {
+  name: sourceName,
+  label: 'the help desk',
+  unit: 'credit',
+  settings: helpdeskSettings,
+  address: 'HELPDESK_BASE_URL',
+  requires: 'HELPDESK_BASE_URL and HELPDESK_TOKEN',
+  configure: configureHelpdesk,
+  contradictions: helpdeskContradictions,
+  identityOf: ({ helpdesk: access }) => access && JSON.stringify([access.baseUrl.href, access.token]),
+  tables,
+  uses,
+  streams: [
+    { ...users, replay, relations: ['users', 'dim_user'], jobs: { ...listJobs(users), verify } },
+    {
+      ...customers,
+      replay,
+      relations: ['contacts', 'customers', 'customer_summary', 'dim_customer'],
+      sampled: true,
+      jobs: { ...listJobs(customers), verify },
     },
-  };
-  return {
-    name: sourceName,
-    label: 'the help desk',
-    unit: 'credit',
-    settings: helpdeskSettings,
-    address: 'HELPDESK_BASE_URL',
-    requires: 'HELPDESK_BASE_URL and HELPDESK_TOKEN',
-    configure: configureHelpdesk,
-    contradictions: helpdeskContradictions,
-    identityOf: ({ helpdesk: access }) => access && JSON.stringify([access.baseUrl.href, access.token]),
-    tables,
-    uses,
-    streams: [
-      { ...desk.users, replay, relations: ['users', 'dim_user'], jobs: { ...listJobs(desk.users), verify } },
-      {
-        ...desk.customers,
-        replay,
-        relations: ['contacts', 'customers', 'customer_summary', 'dim_customer'],
-        sampled: true,
-        jobs: { ...listJobs(desk.customers), verify },
-      },
-      {
-        ...desk.tickets,
-        replay,
-        relations: ticketRelations,
-        beneath: ['helpdesk.inboxes', 'helpdesk.labels', 'internal.ticket_history', 'internal.backlog'],
-        sampled: true,
-        jobs: {
-          ...listJobs(desk.tickets),
-          verify,
-          audit: {
-            async read(ctx, claim) {
-              const { ticketsPerHour: perHour, messagesAgeMs: ageMs } = helpdeskOf(ctx).audit;
-              const { auditDetails } = await import('../../engine/verify/details/audit-details.ts');
-              const again = ageMs === undefined ? undefined : { ageMs };
-              return auditDetails(ctx, claim, { of: desk.tickets, details: desk.messages }, { perHour, again });
-            },
+    {
+      ...tickets,
+      replay,
+      relations: ticketRelations,
+      beneath: ['helpdesk.inboxes', 'helpdesk.labels', 'internal.ticket_history', 'internal.backlog'],
+      sampled: true,
+      jobs: {
+        ...listJobs(tickets),
+        verify,
+        audit: {
+          async read(ctx, claim) {
+            const { ticketsPerHour: perHour, messagesAgeMs: ageMs } = helpdeskOf(ctx).audit;
+            const { auditDetails } = await import('../../engine/verify/details/audit-details.ts');
+            const again = ageMs === undefined ? undefined : { ageMs };
+            return auditDetails(ctx, claim, { of: tickets, details: messages }, { perHour, again });
           },
         },
       },
-      {
-        ...desk.messages,
-        replay,
-        relations: messageRelations,
-        beneath: ['internal.messages', 'internal.stored_ticket_metrics', 'internal.stored_reply_turns'],
-        nightlyDetails: true,
-        pending: { ...pendingOf(desk.messages), changedAt },
-        jobs: { ...detailJobs(desk.messages), verify },
-      },
-    ],
-    // A forecast without settings sends no request, so this token is never sent.
-    settingsFrom: ({ address }) => ({ HELPDESK_BASE_URL: address.href, HELPDESK_TOKEN: 'unknown' }),
-    connect({ helpdesk: access, limits, sinceMs, lookbackMs, audit: own }) {
-      if (access === undefined) return undefined;
-      return {
-        baseUrl: access.baseUrl,
-        dialect: helpdeskDialect,
-        token: fixedToken(access.token),
-        limits,
-        sinceMs,
-        lookbackMs,
-        clockToleranceMs: Math.max(lookbackMs, leastToleranceMs),
-        own: { audit: own },
-      };
     },
-    async forecast(planned, question) {
-      const planning = { ...planned, desk };
-      const parts = await partsOf();
-      planned.unknown ||= planning.unknown;
-      planned.latencyMs = planning.latencyMs;
-      return parts;
-
-      async function partsOf() {
-        const { partsOfBackfill, partsOfSync } = await import('./forecast/lists.ts');
-        if (question.kind === 'backfill') return partsOfBackfill(planning, question.streams, question.range);
-        return partsOfSync(planning, question.streams);
-      }
+    {
+      ...messages,
+      replay,
+      relations: messageRelations,
+      beneath: ['internal.messages', 'internal.stored_ticket_metrics', 'internal.stored_reply_turns'],
+      nightlyDetails: true,
+      pending: { ...pendingOf(messages), changedAt },
+      jobs: { ...detailJobs(messages), verify },
     },
-    checks: async () => ({ area: 'help desk', checks: (await import('./doctor/checks.ts')).helpdeskChecks }),
-    lakeTables,
-    audit: {
-      streams: [tickets.key],
-      beside: [messages.key],
-      isWanted: (source, { share }) => {
-        const { ticketsPerHour, messagesAgeMs } = (source as unknown as { audit: AuditSettings }).audit;
-        return ticketsPerHour > 0 || messagesAgeMs !== undefined || share !== undefined;
-      },
-      isThere: 'select from helpdesk.tickets t where t.account_id = $1 and t._messages_as_of is not null',
+  ],
+  // A forecast without settings sends no request, so this token is never sent.
+  settingsFrom: ({ address }) => ({ HELPDESK_BASE_URL: address.href, HELPDESK_TOKEN: 'unknown' }),
+  connect({ helpdesk: access, limits, sinceMs, lookbackMs, audit: own }) {
+    if (access === undefined) return undefined;
+    return {
+      baseUrl: access.baseUrl,
+      dialect: helpdeskDialect,
+      token: fixedToken(access.token),
+      limits,
+      sinceMs,
+      lookbackMs,
+      clockToleranceMs: Math.max(lookbackMs, leastToleranceMs),
+      own: { audit: own },
+    };
+  },
+  forecast: async (planning, question) => (await import('./forecast/lists.ts')).partsOf(planning, question),
+  checks: async () => ({ area: 'help desk', checks: (await import('./doctor/checks.ts')).helpdeskChecks }),
+  lakeTables,
+  audit: {
+    streams: [tickets.key],
+    beside: [messages.key],
+    isWanted: (source, { share }) => {
+      const { ticketsPerHour, messagesAgeMs } = (source as unknown as { audit: AuditSettings }).audit;
+      return ticketsPerHour > 0 || messagesAgeMs !== undefined || share !== undefined;
     },
-  };
-}
-
-export const helpdesk = makeHelpdesk({ users, customers, tickets, messages });
+    isThere: 'select from helpdesk.tickets t where t.account_id = $1 and t._messages_as_of is not null',
+  },
+};

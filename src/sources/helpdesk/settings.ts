@@ -1,5 +1,5 @@
 /** The settings of the help desk, and the configuration that they produce. */
-import { baseUrl, count, credential, moment, type Setting, type ValuesOf } from '../../app/setting-types.ts';
+import { amount, baseUrl, moment, type Setting, secret, type ValuesOf } from '../../app/setting-types.ts';
 import type { Limits } from '../../engine/budget/budget.ts';
 import { UsageError } from '../../errors.ts';
 import type { SettingsOf } from '../source.ts';
@@ -13,52 +13,27 @@ export const helpdeskSettings = {
     // The URL itself is no secret, but people paste keys and passwords into URLs.
     secret: true,
   },
-  HELPDESK_TOKEN: {
-    schema: credential,
-    says: 'Access token of the help desk: made by installing its API app, in its settings (apps tab).',
-    secret: true,
-    onlyByReference: true,
-  },
-  HELPDESK_CREDITS: {
-    schema: count(1).default(100),
-    default: '100',
-    says: 'Credits of the whole account per period.',
-  },
-  HELPDESK_PERIOD_SECONDS: {
-    schema: count(1).default(60),
-    default: '60',
-    says: 'Length of the credit period in seconds.',
-  },
-  HELPDESK_REQUESTS_PER_SECOND: {
-    schema: count(1).default(6),
-    default: '6',
-    says: 'Requests per second of the whole account.',
-  },
-  HELPDESK_RESERVE: {
-    schema: count(0).default(10),
-    default: '10',
-    says: "Credits of each period that are reserved for the account's other tools.",
-  },
+  HELPDESK_TOKEN: secret('Access token of the help desk: made by installing its API app, in its settings (apps tab).'),
+  HELPDESK_CREDITS: amount(1, 100, 'Credits of the whole account per period.'),
+  HELPDESK_PERIOD_SECONDS: amount(1, 60, 'Length of the credit period in seconds.'),
+  HELPDESK_REQUESTS_PER_SECOND: amount(1, 6, 'Requests per second of the whole account.'),
+  HELPDESK_RESERVE: amount(0, 10, "Credits of each period that are reserved for the account's other tools."),
   HELPDESK_SINCE: {
     schema: moment.default(0),
     default: 'everything',
     says: 'Start of the mirror (ISO 8601); older records are not read.',
   },
-  HELPDESK_LOOKBACK_SECONDS: {
-    schema: count(0).default(120),
-    default: '120',
-    says: 'Lookback window in seconds: how late a record may appear. The next sync re-reads this window.',
-  },
-  AUDIT_TICKETS_PER_HOUR: {
-    schema: count(0).default(50),
-    default: '50',
-    says: 'Random tickets per hour that `start` re-reads and compares while credits are idle; 0: none.',
-  },
-  MESSAGES_AGE_DAYS: {
-    schema: count(0).default(0),
-    default: '0',
-    says: 'Age in days after which messages are re-read while credits are idle; 0: never.',
-  },
+  HELPDESK_LOOKBACK_SECONDS: amount(
+    0,
+    120,
+    'Lookback window in seconds: how late a record may appear. The next sync re-reads this window.',
+  ),
+  AUDIT_TICKETS_PER_HOUR: amount(
+    0,
+    50,
+    'Random tickets per hour that `start` re-reads and compares while credits are idle; 0: none.',
+  ),
+  MESSAGES_AGE_DAYS: amount(0, 0, 'Age in days after which messages are re-read while credits are idle; 0: never.'),
 } as const satisfies Record<string, Setting>;
 
 interface HelpdeskConfig {

@@ -63,13 +63,19 @@ export interface Life {
   queue: { place: number; of: number } | null;
 }
 
+type Row = Life['ticket'] &
+  Life['listed'] &
+  Pick<Life, 'messages' | 'checked_at'> & { readonly read_at: Date | null; readonly read_by: number | null };
+
 /** Reads the history of a ticket by id, or else by number. Undefined if no such ticket is stored. */
 export async function lifeOf(db: pg.Pool, account: string, name: string): Promise<Life | undefined> {
-  const { rows } = await db.query(
-    `select t.*, (select count(*) from helpdesk.messages m
-         where m.account_id = t.account_id and m.ticket_id = t.id and m._deleted_at is null) as messages,
-       sync.ticket_checked_at(t.account_id, t.id) as checked_at, r.kind as listed_kind,
-       s.credits::float8 / nullif(s.seen, 0) as listed_credits, e.erased_at
+  const { rows } = await db.query<Row>(
+    `select t.id, t.number, t.subject, t.state, t.created_at, t.updated_at, t._observed_at as observed_at,
+       t._deleted_after as deleted_after, t._deleted_at as deleted_at, e.erased_at,
+       t._first_seen_at as at, t._listed_by as run, r.kind, s.credits::float8 / nullif(s.seen, 0) as credits,
+       t._messages_as_of as read_at, t._messages_by as read_by, sync.ticket_checked_at(t.account_id, t.id) as checked_at,
+       (select count(*) from helpdesk.messages m
+         where m.account_id = t.account_id and m.ticket_id = t.id and m._deleted_at is null) as messages
      from helpdesk.tickets t
      left join sync.erased_tickets e on (e.account_id, e.ticket_id) = (t.account_id, t.id)
      left join sync.stored_runs r on r.id = t._listed_by
@@ -80,37 +86,29 @@ export async function lifeOf(db: pg.Pool, account: string, name: string): Promis
   );
   const [row] = rows;
   if (row === undefined) return undefined;
-  const { id } = row;
+  const { at, run, kind, credits, read_at, read_by, checked_at, messages: many, ...ticket } = row;
+  const { id } = ticket;
   const changes = await changesOf(db, account, id);
+  const [candidate] = await list<NonNullable<Life['deletion_candidate']>>(
+    db,
+    `select missing_since as at, gone_at, error from sync.open_deletion_candidates
+     where account_id = $1 and stream_key = 'helpdesk.tickets' and record_id = $2`,
+    [account, id],
+  );
   return {
-    ticket: {
-      id,
-      number: row.number,
-      subject: row.subject,
-      state: row.state,
-      created_at: row.created_at,
-      updated_at: row.updated_at,
-      observed_at: row._observed_at,
-      deleted_after: row._deleted_after,
-      deleted_at: row._deleted_at,
-      erased_at: row.erased_at,
-    },
-    listed: { at: row._first_seen_at, run: row._listed_by, kind: row.listed_kind, credits: row.listed_credits },
+    ticket,
+    listed: { at, run, kind, credits },
     changes: changes.filter(one => !isReading(one)),
-    readings: await readingsOf(
-      db,
-      changes,
-      row._messages_as_of && { as_of: row._messages_as_of, run: row._messages_by },
-    ),
-    messages: row.messages,
-    checked_at: row.checked_at,
+    readings: await readingsOf(db, changes, read_at && { as_of: read_at, run: read_by }),
+    messages: many,
+    checked_at,
     swept: await list(
       db,
       `select s.list, s.as_of, s.run_id as run, r.kind
        from sync.swept s left join sync.stored_runs r on r.id = s.run_id
        where s.account_id = $1 and s.stream_key = 'helpdesk.tickets' and (s.list = 'undated') = ($2::timestamptz is null)
          and ($2::timestamptz is null or s.created @> $2::timestamptz) order by s.as_of`,
-      [account, row.created_at],
+      [account, ticket.created_at],
     ),
     audits: await list(
       db,
@@ -119,15 +117,7 @@ export async function lifeOf(db: pg.Pool, account: string, name: string): Promis
        where a.account_id = $1 and a.stream_key in ('helpdesk.tickets', 'helpdesk.messages') and a.record_id = $2 order by a.checked_at, a.id`,
       [account, id],
     ),
-    deletion_candidate:
-      (
-        await list<NonNullable<Life['deletion_candidate']>>(
-          db,
-          `select missing_since as at, gone_at, error from sync.open_deletion_candidates
-           where account_id = $1 and stream_key = 'helpdesk.tickets' and record_id = $2`,
-          [account, id],
-        )
-      )[0] ?? null,
+    deletion_candidate: candidate ?? null,
     rejects: await rejectsOf(db, account, id),
     queue: (await new Pending(db, account, messages).place(id)) ?? null,
   };

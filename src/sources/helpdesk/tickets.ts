@@ -52,8 +52,8 @@ export const tickets: ListStream<Ticket> = {
   rowFacts: { created: { at: 'created_at', checkedAt: readingOf('messages').asOf } },
   details: ['messages'],
   parts: [
-    { table: { name: 'helpdesk.messages', rows: rowsOf('messages') }, parent: 'ticket_id' },
-    { table: { name: 'helpdesk.attachments' }, parent: 'ticket_id' },
+    { name: 'helpdesk.messages', rows: rowsOf('messages'), parent: 'ticket_id' },
+    { name: 'helpdesk.attachments', parent: 'ticket_id' },
   ],
   newestFirst: { stored: (db, account) => countListed(db, account, paging.perPage) },
   cuts: (db, claim) => knownCuts(db, claim, channels),

@@ -1,15 +1,7 @@
 /** What is covered, by examples, and what SQL says of it. Every small set and range is in packages/proofs/every-history/in-sql. */
 import type pg from 'pg';
 import { expect, test } from 'vitest';
-import {
-  addGap,
-  cover,
-  forgetLists,
-  lookbackOf,
-  placeWalk,
-  readPosition,
-  register,
-} from '../../../src/engine/coverage/coverage.ts';
+import { addGap, cover, lookbackOf, readPosition, register } from '../../../src/engine/coverage/coverage.ts';
 import { makePool, transaction } from '../../../src/engine/database/pool.ts';
 import type { Claim } from '../../../src/engine/runs/claims.ts';
 import { freshDatabase } from '../../support/postgres.ts';
@@ -76,43 +68,6 @@ test('the reason of a gap is shown as long as the gap is there', () =>
     expect(await gaps()).toEqual([gap(5, 6, 'second'), gap(9, 11, null)]);
     await transaction(pool, c => cover(c, claim, 'default', range(4, 7)));
     expect(await gaps()).toEqual([gap(9, 11, null)]);
-  }));
-
-test('the place of a walk moves, and goes when the walk is over', () =>
-  withPool(async pool => {
-    const claim = claimOf('a');
-    await register(pool, { account: 'a', sinceMs: second(0) }, registered, at(0));
-    const walk = { since: second(1) + 500, asOf: second(9) + 123, page: 7, deep: false };
-    const place = (next: typeof walk | null) => transaction(pool, c => placeWalk(c, claim, 'default', next, undefined));
-    const placed = async () => (await readPosition(pool, claim, 'default')).walk;
-    expect(await placed()).toBeUndefined();
-    await place(walk);
-    expect(await placed()).toEqual(walk);
-    await place({ ...walk, page: 6, deep: true });
-    expect(await placed()).toEqual({ ...walk, page: 6, deep: true });
-    expect((await readPosition(pool, claim, 'spam')).walk).toBeUndefined();
-    await place(null);
-    expect(await placed()).toBeUndefined();
-  }));
-
-test('a list that nobody has registered is an error, not an empty position', () =>
-  withPool(async pool => {
-    await expect(readPosition(pool, claimOf('a'), 'default')).rejects.toThrow(
-      'list default of tickets is not registered',
-    );
-  }));
-
-test('only the lists of the named streams that are not wanted any more are forgotten', () =>
-  withPool(async pool => {
-    const users = { stream: 'helpdesk.users' as const, list: 'default' };
-    for (const account of ['a', 'b'])
-      await register(pool, { account, sinceMs: second(0) }, [...registered, users], at(0));
-    await forgetLists(pool, 'a', [{ stream: 'helpdesk.tickets', list: 'spam' }]);
-    const { rows } = await pool.query(
-      `select account_id || ': ' || stream || ', ' || list as kept from sync.coverage where account_id = 'a' or list = 'trash'
-       order by account_id, stream, list`,
-    );
-    expect(rows.map(({ kept }) => kept)).toEqual(['a: tickets, spam', 'a: users, default', 'b: tickets, trash']);
   }));
 
 test('the start of the mirror and the lookback are those of the source', () =>

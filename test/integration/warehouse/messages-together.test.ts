@@ -1,9 +1,12 @@
 /** Tickets that are committed together make of the tables what tickets make of them one by one. */
-import { expect, test } from 'vitest';
-import { makePool } from '../../../src/engine/database/pool.ts';
+import { describe, expect, test } from 'vitest';
+import { digestOf, noteStored } from '../../../src/engine/commit/stored-sets.ts';
+import { makePool, transaction } from '../../../src/engine/database/pool.ts';
+import { claimMembers } from '../../../src/engine/details/claim-members.ts';
 import type { Detail } from '../../../src/engine/details/detail-rows.ts';
 import { detailOf } from '../../../src/engine/details/store-detail.ts';
 import type { Reply } from '../../../src/engine/http/request.ts';
+import { once } from '../../../src/engine/load/batch.ts';
 import { Commits } from '../../../src/engine/load/commit-queue.ts';
 import { messages } from '../../../src/sources/helpdesk/messages/messages.ts';
 import type { Row } from '../../../src/sources/source.ts';
@@ -29,8 +32,11 @@ const looks = [
   'select stream_key, latency_seconds, sum(changes)::int from sync.change_latencies group by 1, 2 order by 1, 2',
 ];
 
-/** The rows after these commits, each of several replies, and the statements that were prepared for them. */
-async function rowsAfter(commits: readonly (readonly Shown[])[], isTogether: boolean, before = 'select') {
+/** What happens one after the other: a commit of several replies, or a statement that somebody runs. */
+type Step = readonly Shown[] | string;
+
+/** The rows after these steps, and the statements that were prepared for them. */
+async function rowsAfter(steps: readonly Step[], isTogether: boolean, before = 'select') {
   await using s = await scripted();
   await using stack = new AsyncDisposableStack();
   const pg = makePool(s.url);
@@ -46,7 +52,8 @@ async function rowsAfter(commits: readonly (readonly Shown[])[], isTogether: boo
     });
   });
   const stored = (id: string) => ticket(id, { updated_at: iso(5), inbox_id: null });
-  s.lists.tickets = [...new Set(commits.flat().map(({ id }) => id))].sort().map(stored);
+  const shown = steps.flatMap(step => (typeof step === 'string' ? [] : step));
+  s.lists.tickets = [...new Set(shown.map(({ id }) => id))].sort().map(stored);
   s.goTo(8);
   await s.sync('tickets');
   await s.rows(before);
@@ -54,8 +61,13 @@ async function rowsAfter(commits: readonly (readonly Shown[])[], isTogether: boo
   const ctx = { ...s.ctx, pg, clock: { ...s.ctx.clock, sleep: () => new Promise<void>(() => {}) } };
   const queue = new Commits(ctx, 60_000);
   s.goTo(100);
-  for (const replies of commits) {
-    for (const { id, asOf, said, more } of replies) {
+  for (const step of steps) {
+    if (typeof step === 'string') {
+      asked.push(step);
+      await s.rows(step);
+      continue;
+    }
+    for (const { id, asOf, said, more } of step) {
       const record = { ...stored(id), ...more, messages: said };
       const reply: Reply<Row> = {
         ...{ text: JSON.stringify(record), records: [record as unknown as Row], unreadable: [], arrived: 1 },
@@ -66,9 +78,10 @@ async function rowsAfter(commits: readonly (readonly Shown[])[], isTogether: boo
     }
     await queue.done();
   }
+  const proofs = await s.rows('select record_id from internal.stored_sets order by 1');
   const tables = [];
   for (const look of looks) tables.push(await s.rows(look));
-  return { tables, asked };
+  return { tables, asked, proofs: proofs.map(({ record_id }) => record_id) };
 }
 
 const files = (...ids: string[]) => ({ attachments: ids.map(id => ({ id, name: `${id}.pdf`, size: 3, type: 'pdf' })) });
@@ -171,4 +184,130 @@ test('tables are the same where a ticket failed before, which counts as done the
   expect(asked.filter(name => name.startsWith('claim'))).toHaveLength(1);
   expect(tables).toEqual((await rowsAfter([others], false, failed)).tables);
   expect(tables[5]).toMatchObject([{ ask_id: 't4', open: false }]);
+});
+
+describe('a reply that shows what is stored', () => {
+  const again = first.map(one => ({ ...one, asOf: one.asOf + 20 }));
+  const onceMore = first.map(one => ({ ...one, asOf: one.asOf + 40 }));
+  const later = first.map(one => ({ ...one, asOf: one.asOf + 60 }));
+  const mark = 'select 1';
+  const whole = once(() => rowsAfter([first], true));
+  const texts = (tables: readonly Record<string, unknown>[][]) =>
+    tables.slice(0, 2).map(table => table.map(({ _synced_at, _observed_at, ...row }) => row));
+  const merges = (asked: readonly string[]) => asked.filter(name => name.startsWith('merge helpdesk.messages')).length;
+
+  test('is claimed with others, and nothing is sent, written or removed', async () => {
+    const { tables, asked, proofs } = await rowsAfter([first, again], true);
+    expect(asked.filter(name => /^(claim|merge|remove|note stored)/.test(name))).toEqual([
+      'claim same of helpdesk.messages',
+      'merge helpdesk.messages',
+      'note stored sets of helpdesk.messages',
+      'claim same of helpdesk.messages',
+    ]);
+    expect(proofs).toEqual(['t1', 't2', 't3']);
+    expect(tables[2]!.map(row => row._messages_as_of)).toEqual([29, 31, 34].map(at => new Date(second(at))));
+    expect(tables[4]).toMatchObject([{ path: 'mood', seen: 2 }]);
+    expect(tables[6]).toMatchObject([{}, { seen: 10, inserted: 5, updated: 0, unchanged: 5, deleted: 0 }]);
+    expect(tables).toEqual((await rowsAfter([first, again], false)).tables);
+  });
+
+  const changes = [
+    [`a text is changed`, `update internal.messages set body = 'no', _payload = _payload || '{"x":1}' where id = 'm1'`],
+    [
+      'a message has a tombstone',
+      `update internal.messages set _deleted_at = '2026-01-01 00:00:20+00' where id = 'm5'`,
+    ],
+    ['a message is removed', `delete from internal.messages where id = 'm3'`],
+    ['all messages are removed', 'delete from internal.messages'],
+    [
+      'a message is added',
+      `insert into internal.messages (account_id, id, ticket_id, position, _first_seen_at, _synced_at, _observed_at, _payload)
+       values ('default', 'm0', 't2', 1, '2026-01-01', '2026-01-01', '2026-01-01', '{}')`,
+    ],
+    ['a message is moved', `update internal.messages set ticket_id = 't2' where id = 'm2'`],
+    ['a file is changed', `update helpdesk.attachments set name = 'no', _payload = '{}' where id = 'a2'`],
+    ['a file is removed', `delete from helpdesk.attachments where id = 'a3'`],
+    ['a file is moved', `update helpdesk.attachments set ticket_id = 't2', message_id = 'm9' where id = 'a1'`],
+    ['the proofs are other ones', `update internal.stored_sets set proof = sha256(proof)`],
+    [
+      'the proofs were copied, as by a restore',
+      `with of as (delete from internal.stored_sets returning *) insert into internal.stored_sets select * from of`,
+    ],
+  ] as const;
+  test.each(changes)('is written where meanwhile %s', async (_, change) => {
+    const { tables, asked, proofs } = await rowsAfter([first, change, again, onceMore, mark, later], true);
+    expect(merges(asked.slice(asked.indexOf(change)))).toBeGreaterThan(0);
+    expect(texts(tables)).toEqual(texts((await whole()).tables));
+    // From then on it is known again.
+    expect(proofs).toEqual(['t1', 't2', 't3']);
+    expect(merges(asked.slice(asked.indexOf(mark)))).toBe(0);
+  });
+
+  const [m1, m1Edited] = [message('m1'), message('m1', { body: 'edited' })];
+  const shows = (asOf: number, ...said: object[]): Shown => ({ id: 't1', asOf, said });
+  test.each<[string, Shown[][], string]>([
+    // A reply that is not later replaces nothing.
+    [
+      'that was not stored, because it came at one time with another',
+      [[shows(9, m1)], [shows(9, m1Edited)], [shows(12, m1Edited)]],
+      'edited',
+    ],
+    [
+      'and another one came in the transaction, with a message that is unreadable',
+      [[shows(9, m1), shows(11, m1Edited, { id: 7 })], [shows(14, m1)]],
+      'Hello',
+    ],
+    ['and another one came meanwhile', [[shows(9, m1)], [shows(11, m1Edited)], [shows(14, m1)]], 'Hello'],
+  ])('%s, is stored', async (_, commits, body) => {
+    const { tables } = await rowsAfter(commits, true);
+    expect(tables[0]).toMatchObject([{ id: 'm1', body: body === 'Hello' ? m1.body : body }]);
+  });
+
+  test('counts what is unreadable or cleaned each time', async () => {
+    const odd = (asOf: number): Shown[] => [
+      { id: 't4', asOf, said: [{ id: 7 }, message('m7')] },
+      { id: 't5', asOf: asOf + 1, said: [message('m8', { body: 'a\u0000b' })] },
+    ];
+    const { tables, proofs } = await rowsAfter([odd(20), odd(30)], true);
+    expect(proofs).toEqual([]);
+    expect(tables[4]).toMatchObject([
+      { kind: 'unstorable', seen: 2 },
+      { kind: 'wrong_type', seen: 2 },
+    ]);
+  });
+});
+
+test('a row that another transaction has written after the claim is in no proof', async () => {
+  await using s = await scripted();
+  s.lists.tickets = [ticket('t1', { updated_at: iso(5) })];
+  s.details['/tickets/t1'] = { ...ticket('t1', { updated_at: iso(5) }), messages: [message('m1')] };
+  s.goTo(8);
+  await s.sync('tickets');
+  await s.sync('messages');
+  const proofs = () => s.rows('select proof from internal.stored_sets');
+  const [before] = await proofs();
+  const claimed = { id: 't1', updatedMs: second(5), asOfMs: second(20) };
+  await transaction(s.pool, async client => {
+    const { versions } = (await claimMembers(
+      client,
+      { account: 'default', run: 1 },
+      messages as unknown as Detail,
+      claimed,
+    ))!;
+    await s.rows(`update internal.messages set body = 'no'`);
+    await noteStored(client, 'default', messages as unknown as Detail, [{ id: 't1', digest: 'other', versions }]);
+  });
+  expect(await proofs()).toEqual([before]);
+});
+
+test('the digest of a set is another one where it is stored otherwise', () => {
+  const { merge } = messages;
+  const one = digestOf(merge, '[]', [1]);
+  expect(one).toMatch(/^[0-9a-f]{64}$/);
+  const others = [
+    digestOf(merge, '[{}]', [1]),
+    digestOf(merge, '[]', [2]),
+    digestOf({ ...merge, upsert: `${merge.upsert} ` }, '[]', [1]),
+  ];
+  expect(new Set([one, ...others]).size).toBe(4);
 });

@@ -9,32 +9,44 @@ import { expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { makeBudget } from '../../../src/engine/budget/budget.ts';
 import type { Batch } from '../../../src/engine/commit/page.ts';
+import { readMostRejected } from '../../../src/engine/commit/rejects.ts';
 import { writeBatch } from '../../../src/engine/commit/rows.ts';
+import { keepProof } from '../../../src/engine/commit/sums.ts';
+import { readPosition } from '../../../src/engine/coverage/coverage.ts';
+import { readPages } from '../../../src/engine/coverage/pages.ts';
+import { isSettled } from '../../../src/engine/coverage/ties.ts';
 import {
   type Client,
+  keepPlansIn,
   makeLedgerPool,
   makePool,
   transaction,
   withKeptPlans,
+  withPlansByKey,
 } from '../../../src/engine/database/pool.ts';
 import { forgetKnown } from '../../../src/engine/deletions/candidates.ts';
 import { claimMembers, claimSame } from '../../../src/engine/details/claim-members.ts';
 import { storeNames } from '../../../src/engine/details/names.ts';
 import { Pending } from '../../../src/engine/details/pending.ts';
-import type { Claim } from '../../../src/engine/runs/claims.ts';
+import { type Claim, finish } from '../../../src/engine/runs/claims.ts';
+import { keepRequestLog } from '../../../src/engine/runs/request-log.ts';
+import { isNext } from '../../../src/engine/runs/runs.ts';
+import { claimSlot } from '../../../src/engine/runs/slots.ts';
+import { isAuditDue } from '../../../src/engine/verify/findings.ts';
 import { customers } from '../../../src/sources/helpdesk/customers.ts';
+import { helpdesk } from '../../../src/sources/helpdesk/helpdesk.ts';
 import { messages } from '../../../src/sources/helpdesk/messages/messages.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
 import { users } from '../../../src/sources/helpdesk/users.ts';
 import { long } from '../../support/long.ts';
 import { freshDatabase } from '../../support/postgres.ts';
-import { at, iso, message, second, ticket } from '../../support/scripted.ts';
+import { at, iso, message, second, take, ticket } from '../../support/scripted.ts';
 
 const claim: Claim = { account: 'default', stream: 'helpdesk.tickets', run: 0, token: 0, kind: 'sync', again: false };
 const perPage = 100;
 
 /** A database without autovacuum, and one connection to it: every prepared statement is planned on empty tables. */
-async function untouched(work: (pool: pg.Pool, others: pg.Pool) => Promise<void>): Promise<void> {
+async function untouched(work: (pool: pg.Pool, others: pg.Pool, url: string) => Promise<void>): Promise<void> {
   await using db = await freshDatabase();
   await db.pool.query(`do $$ declare t regclass; begin
     for t in select c.oid from pg_class c where c.relkind = 'r' and c.relnamespace in ('helpdesk'::regnamespace, 'sync'::regnamespace, 'analytics'::regnamespace, 'internal'::regnamespace)
@@ -44,7 +56,7 @@ async function untouched(work: (pool: pg.Pool, others: pg.Pool) => Promise<void>
   const pool = makePool(db.url);
   pool.options.max = 1;
   try {
-    await work(pool, db.pool);
+    await work(pool, db.pool, db.url);
     const { rows } = await pool.query(
       `select relname from pg_stat_user_tables where last_analyze is not null or last_autoanalyze is not null
          or last_vacuum is not null or last_autovacuum is not null`,
@@ -219,7 +231,7 @@ test('waiting tickets are found by their index, however many wait or do not, and
     const next = (limit: number) => pending.next(when, limit);
     const same = (c: Client, ids: readonly number[]) => {
       const all = ids.map(i => ({ id: `t${i}`, updatedMs: second(i), asOfMs: second(1e6), text: '{}' }));
-      return claimSame(c, claim, messages, all, { nowMs: second(1e6), asOfMs: 0, onlyFirst: true });
+      return claimSame(c, claim, messages, all, { nowMs: second(1e6), asOfMs: 0 });
     };
     // Prepared on nothing, and often enough for a generic plan.
     for (let i = 0; i < 12; i++) {
@@ -400,4 +412,68 @@ test('the budget finds its rows by their keys, with plans that were made while i
   } finally {
     await pool.end();
   }
+});
+
+/** A month of runs, each of which read the stream, with what they left to settle. */
+async function amongRuns(pool: pg.Pool): Promise<void> {
+  const many = 40_000;
+  const values = `select 'default', 'helpdesk', 'tickets', 'o' || i, $1::timestamptz from generate_series(1, ${many}) i`;
+  const statements = [
+    `insert into sync.stored_runs (account_id, kind, state, started_at, finished_at)
+     select 'default', 'hydrate', 'completed', $1, $1 from generate_series(1, ${many})`,
+    `insert into sync.stored_run_streams (run_id, account_id, source, stream, state, finished_at, inserted)
+     select id, account_id, 'helpdesk', 'tickets', 'completed', $1, 1 from sync.stored_runs where kind = 'hydrate'`,
+    `insert into sync.schedule_slots (account_id, schedule, slot, claimed_at, claimed_by)
+     select 'default', 'fresh', $1::timestamptz - i * interval '1 minute', $1, 0 from generate_series(1, ${many}) i`,
+    `insert into sync.request_logs (run_id, stream_key, account_id, written_at, requests)
+     select id, 'helpdesk.tickets', account_id, $1, '[]' from sync.stored_runs where kind = 'hydrate'`,
+    `insert into sync.rejects (account_id, source, stream, key, first_seen_at, last_seen_at, cleared_at, reason, replayable, ask_id)
+     select v.*, $1, $1, 'why', false, 'o' from (${values}) v`,
+    `insert into sync.coverage (account_id, source, stream, list) select 'o' || i, 'helpdesk', 'tickets', 'default'
+     from generate_series(1, ${many}) i where $1::timestamptz is not null`,
+  ];
+  for (const statement of statements) await pool.query(statement, [at(0)]);
+}
+
+test('what each run needs is found by key, with plans that were made before the first one', long, async () => {
+  await untouched(async (pool, others, url) => {
+    const { audit } = helpdesk as { audit: NonNullable<typeof helpdesk.audit> };
+    const ledger = makeLedgerPool(url);
+    ledger.options.max = 1;
+    keepPlansIn(ledger, pool);
+    await pool.query(
+      `insert into sync.coverage (account_id, source, stream, list, lookback) values ('default', 'helpdesk', 'tickets', 'default', '0')`,
+    );
+    let n = 0;
+    const read = async () => {
+      const plan = { schedule: 'fresh', kind: 'fresh', streams: [claim.stream], unless: ['fresh'] } as const;
+      const claimed = await claimSlot(pool, 'default', plan, { slot: at(++n), opener: 0, now: at(n) });
+      const { run } = claimed as { run: number };
+      const begin = `begin; ${withPlansByKey}`;
+      expect(await transaction(pool, client => isNext(client, 'default', claim.stream), begin)).toBe(true);
+      expect(await isAuditDue(pool, { account: 'default', source: 'helpdesk', audit }, at(0), at(n))).toBe(false);
+      const taken = await take(pool, { ...claim, run }, at(n));
+      await readMostRejected(pool, taken);
+      await readPosition(pool, taken, 'default');
+      await readPages(pool, taken, 'default');
+      await isSettled(pool, taken);
+      const range = { from: at(n).getTime(), to: at(n + 1).getTime() };
+      await keepProof(pool, taken, 'default', range, { credits: 1, expected: undefined });
+      const log = keepRequestLog({ pg: pool, clock: systemClock, account: 'default' }, taken);
+      log.heard({ request: 'GET /tickets', status: 200, ms: 1, credits: 1, says: null } as Parameters<
+        typeof log.heard
+      >[0]);
+      await log.end();
+      await finish(pool, taken, at(n), { credits: 0 });
+      await isAuditDue(pool, { account: 'default', source: 'helpdesk', audit }, at(0), at(n));
+    };
+    try {
+      await read();
+      await amongRuns(others);
+      await read();
+      await expectReads(pool, 40, read);
+    } finally {
+      await ledger.end();
+    }
+  });
 });

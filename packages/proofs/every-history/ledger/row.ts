@@ -170,6 +170,8 @@ const stories: Readonly<Record<string, (desk: Desk) => Promise<void>>> = {
     desk.clock.ms += 50;
     assert.deepEqual(Object.keys(await one.settle(a, answered)), ['asOfMs']);
     await rowIs(desk, all(asks(0, a), hears(50, a)));
+    // A second time it is nothing.
+    assert.deepEqual(await one.settle(a, answered), { asOfMs: 0 });
     desk.clock.ms += 1000;
     const b = await one.acquire(1, 'fresh');
     await one.settle(b, answered);

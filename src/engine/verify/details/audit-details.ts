@@ -11,8 +11,7 @@ import { noteSwept } from '../../deletions/swept-ranges.ts';
 import type { Claim } from '../../runs/claims.ts';
 import type { Look } from '../compare-reply.ts';
 import { isFree } from '../is-free.ts';
-import { examineSample } from '../one-by-one.ts';
-import { chooseAtRandom } from '../stored-rows.ts';
+import { examineSample, liveOf } from '../one-by-one.ts';
 import { oldestAsOf, oldestRead } from './chosen-records.ts';
 import { type Compared, examineDetail } from './examine-detail.ts';
 
@@ -33,40 +32,30 @@ export async function auditDetails(
 ): Promise<Outcome> {
   const begunMs = ctx.clock.monotonic();
   const { details } = compared;
-  const source = sourceOf(ctx, details.source);
   const look: Look = { ctx, claim, repair: true, random: true, expected: perHour };
-  let goesOn = true;
   await examineSample(look, {
-    sample: perHour,
-    choose: async of =>
-      (await chooseAtRandom(ctx.pg, claim, of)).map(id => [
-        id,
-        () => examineDetail(look, compared, id, { whole: true }),
-      ]),
-    goesOn: async () => {
-      goesOn = await isFree(source, ctx);
-      return goesOn;
-    },
-    also: [details.key],
+    ...{ sample: perHour, ids: liveOf(claim.stream), also: [details.key] },
+    isCompared: id => examineDetail(look, compared, id, { whole: true }),
   });
-  if (goesOn) await rereadOldest(look, compared, begunMs, again ?? (await detailsLeft(ctx, source, details)));
+  const source = sourceOf(ctx, details.source);
+  const due = again ?? (await detailsLeft(ctx, source, details));
+  if (due !== undefined) await rereadOldest({ ...look, random: false, expected: undefined }, compared, begunMs, due);
   return {};
 }
 
 /** Notes at the end as of when the oldest members were read. */
 async function rereadOldest(
-  { ctx, claim, ...look }: Look,
+  look: Look,
   compared: Compared,
   begunMs: number,
-  due: { readonly ageMs: number; readonly perHour?: number } | undefined,
+  { ageMs, perHour = Infinity }: { readonly ageMs: number; readonly perHour?: number },
 ): Promise<void> {
-  if (due === undefined) return;
+  const { ctx, claim } = look;
   const { details } = compared;
-  const source = sourceOf(ctx, details.source);
   const tried = new Set<string>();
   const next = async () => {
-    const beforeMs = sourceNow(ctx, details.source) - due.ageMs;
-    const left = Math.min(batchSize, (due.perHour ?? Infinity) - tried.size);
+    const beforeMs = sourceNow(ctx, details.source) - ageMs;
+    const left = Math.min(batchSize, perHour - tried.size);
     const oldest = await oldestRead(ctx.pg, claim.account, details, beforeMs, left + tried.size);
     // A record that cannot be read stays among the oldest, so failed records count as tried too.
     return oldest.filter(id => !tried.has(id)).slice(0, left);
@@ -75,9 +64,9 @@ async function rereadOldest(
     const ids = await next();
     if (ids.length === 0) break;
     for (const id of ids) {
-      if (!(await isFree(source, ctx))) return;
+      if (!(await isFree(ctx, details.source))) return;
       tried.add(id);
-      await examineDetail({ ...look, ctx, claim, random: false, expected: undefined }, compared, id, { whole: true });
+      await examineDetail(look, compared, id, { whole: true });
     }
   }
   const asOfMs = await oldestAsOf(ctx.pg, claim.account, details);

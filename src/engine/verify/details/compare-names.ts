@@ -49,36 +49,11 @@ export async function differingNames(
   return rows;
 }
 
-/** Names that no record has or ever had. Only a manual edit can have created them. */
-export async function namesOfNothing(
-  db: Queryable,
-  account: string,
-  { of, former }: Pick<Detail, 'of' | 'former'>,
-  name: Name,
-): Promise<{ id: string; observedAt: Date | null }[]> {
+/** SQL over `n`, a name: a record has it, or had it. Only a manual edit can have created any other. */
+export function isNamed({ of, former }: Pick<Detail, 'of' | 'former'>, name: Name): string {
   const used = [of.key, former].filter(table => table !== undefined);
   const ids = used.map(table => `select unnest(${idsOf(name)}) as id from ${table} t where t.account_id = $1`);
-  const { rows } = await db.query<{ id: string; observedAt: Date | null }>(
-    `select n.id, n._observed_at as "observedAt" from ${name.table} n where n.account_id = $1 and n.id not in (
-       select id from (${ids.join(' union ')}) u
-       where id is not null)
-     order by 1`,
-    [account],
-  );
-  return rows;
-}
-
-export async function takeNames(
-  client: Queryable,
-  account: string,
-  { table }: Name,
-  ids: readonly string[],
-): Promise<number> {
-  const { rowCount } = await client.query(`delete from ${table} where account_id = $1 and id = any($2)`, [
-    account,
-    ids,
-  ]);
-  return rowCount ?? 0;
+  return `n.id in (select id from (${ids.join(' union ')}) u where id is not null)`;
 }
 
 /** Resets these names to never read. */

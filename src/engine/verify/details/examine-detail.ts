@@ -25,10 +25,10 @@ import { examineGone, keepPlace, options } from '../confirm-deletion.ts';
 import { differencesOf, kindOfEdit, kindsOfQuiet } from '../difference-kinds.ts';
 import { examineRecords } from '../examine-records.ts';
 import { type Finding, writeFindings } from '../findings.ts';
-import { note } from '../note-orphans.ts';
+import { noteMadeHere } from '../orphans.ts';
 import { knownOf, standingOf } from '../stored-rows.ts';
 import { setAside } from '../verifications.ts';
-import { differingNames, forgetNames, namesOfNothing, type Shown, takeNames } from './compare-names.ts';
+import { differingNames, forgetNames, isNamed, type Shown } from './compare-names.ts';
 
 /** A stream of details, and the list with its parents, with the settings of this job. */
 export interface Compared {
@@ -198,29 +198,7 @@ async function examineNames(
 }
 
 /** Finds names that no record ever mentioned, and deletes them if the run repairs. */
-export const examineNamesOfNothing = (look: Look, stream: Detail): Promise<void> =>
-  note(look, sourceNow(look.ctx, stream.source), async client => {
-    const { claim, repair } = look;
-    const findings: Finding[] = [];
-    let deleted = 0;
-    for (const name of stream.names) {
-      const made = await namesOfNothing(client, claim.account, stream, name);
-      if (repair)
-        deleted += await takeNames(
-          client,
-          claim.account,
-          name,
-          made.map(({ id }) => id),
-        );
-      for (const { id, observedAt } of made)
-        findings.push({
-          stream: name.table,
-          record: id,
-          differences: { row: ['there', null] },
-          kind: 'only here',
-          oursAsOf: observedAt,
-          repaired: repair,
-        });
-    }
-    return { findings, deleted };
-  });
+export async function examineNamesOfNothing(look: Look, stream: Detail): Promise<void> {
+  const nowMs = sourceNow(look.ctx, stream.source);
+  for (const name of stream.names) await noteMadeHere(look, name.table, isNamed(stream, name), nowMs);
+}

@@ -5,6 +5,7 @@
 import type pg from 'pg';
 import type { Clock } from '../../../clock.ts';
 import type { Context } from '../../../engine/context.ts';
+import { ShelfdeskError, Spent } from '../../../errors.ts';
 
 /** `skipped`: the check could not run, or has no data; `says` is the reason. */
 export type State = 'ok' | 'warn' | 'fail' | 'skipped';
@@ -72,6 +73,16 @@ export interface Area<C> {
 export type Answer = Finding | readonly Finding[];
 
 export const ok = (says: string): Finding => ({ state: 'ok', says });
+/** What a reply tells, or that the source does not answer as it should. */
+export async function answered<T>(reply: Promise<T>, told: (reply: T) => Finding): Promise<Finding> {
+  try {
+    return told(await reply);
+  } catch (error) {
+    if (error instanceof Spent) return warn(error.message, 'Wait: a worker resumes when the quota resets.');
+    if (!(error instanceof ShelfdeskError)) throw error;
+    return fail(error.message, error.remedy);
+  }
+}
 export const skipped = (says: string): Finding => ({ state: 'skipped', says });
 export const warn = (says: string, remedy: string, fix?: Fix): Finding => bad('warn', says, remedy, fix);
 export const fail = (says: string, remedy: string, fix?: Fix): Finding => bad('fail', says, remedy, fix);

@@ -1,11 +1,10 @@
 /** Checks of every source: what its streams cannot tell; and whether it answers, if it declares no checks of its own. */
-import { ShelfdeskError, Spent } from '../../../errors.ts';
 import { cannotOf } from '../../../sources/cannot.ts';
 import { sources } from '../../../sources/index.ts';
 import { count } from '../../../words.ts';
 import type { Check } from '../doctor-context.ts';
 import { shortPages } from '../doctor-state.ts';
-import { fail, ok, skipped, warn } from './check.ts';
+import { answered, ok, skipped, warn } from './check.ts';
 
 const asked = sources.filter(source => source.checks === undefined);
 
@@ -66,14 +65,10 @@ export const sourceChecks: readonly Check[] = [
         const stream = source.streams.find(({ kind }) => kind === 'list');
         if (stream?.kind !== 'list') return skipped('it has no list to ask for');
         const request = stream.request(stream.lists[0].name, { page: 1, perPage: stream.paging.perPage });
-        try {
-          const { arrived } = await open.send(request, { lane: 'interactive', signal: context.signal, tries: 1 });
-          return ok(`it answers, and shows ${count(arrived, 'record')} of ${stream.name}`);
-        } catch (error) {
-          if (error instanceof Spent) return warn(error.message, 'Wait: the next run resumes when the quota resets.');
-          if (!(error instanceof ShelfdeskError)) throw error;
-          return fail(error.message, error.remedy);
-        }
+        const reply = open.send(request, { lane: 'interactive', signal: context.signal, tries: 1 });
+        return answered(reply, ({ arrived }) =>
+          ok(`it answers, and shows ${count(arrived, 'record')} of ${stream.name}`),
+        );
       },
     }),
   ),

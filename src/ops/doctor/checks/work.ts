@@ -13,7 +13,7 @@ import { liveProcesses } from '../../../status/workers.ts';
 import { count } from '../../../words.ts';
 import { oldDemo } from '../../old-demo.ts';
 import type { Check } from '../doctor-context.ts';
-import { countDrift, knownAccounts, newDrift, openRuns } from '../doctor-state.ts';
+import { driftKinds, knownAccounts, openRuns } from '../doctor-state.ts';
 import { fail, ok, warn } from './check.ts';
 
 const hourMs = 3_600_000;
@@ -110,15 +110,14 @@ export const workChecks: readonly Check[] = [
     needs: ['tables'],
     async run({ warehouse, account, clock }) {
       const { pg } = await warehouse();
-      const found = await newDrift(pg, account, new Date(clock.now() - newMs));
-      if (found.length === 0) {
-        const known = await countDrift(pg, account);
-        if (known === 0) return ok('none: the source is as it is documented');
-        // Drift of a first load existed before the mirror, so it is no change of the source.
+      const known = await driftKinds(pg, account, new Date(clock.now() - newMs));
+      const found = known.filter(({ isNew }) => isNew);
+      if (known.length === 0) return ok('none: the source is as it is documented');
+      // Drift of a first load existed before the mirror, so it is no change of the source.
+      if (found.length === 0)
         return ok(
-          `${count(known, 'kind')}, none of them new: older than seven days, or met by the first load (${command(account, 'rejects drift')})`,
+          `${count(known.length, 'kind')}, none of them new: older than seven days, or met by the first load (${command(account, 'rejects drift')})`,
         );
-      }
       const shown = found
         .slice(0, 5)
         .map(({ stream, kind, path }) => `${stream} ${path || '(record)'}: ${kind.replaceAll('_', ' ')}`);

@@ -1,34 +1,32 @@
 /** Reads one shelf until its content at one moment is known, and stores it in one transaction. */
 
 import { createHash } from 'node:crypto';
-import type { Lane } from '../../../engine/budget/budget.ts';
 import { newOnes, noteAges } from '../../../engine/commit/change-latency.ts';
 import { commitWork, keepBooks, withCare } from '../../../engine/commit/commit.ts';
-import type { Tx, Written } from '../../../engine/commit/page.ts';
+import type { Batch, Reject, Tx, Written } from '../../../engine/commit/page.ts';
 import { screen, writeBatch } from '../../../engine/commit/rows.ts';
 import type { Context } from '../../../engine/context.ts';
 import { noteSize } from '../../../engine/coverage/pages.ts';
-import type { Reply } from '../../../engine/http/request.ts';
+import type { Reply, Request, Unreadable } from '../../../engine/http/request.ts';
 import { bareBatch, driftOf, idsBatch, itemsBatch, rejectOf } from '../../../engine/load/batch.ts';
 import { laneOf } from '../../../engine/load/commit-reply.ts';
 import { ByPlace, isLost } from '../../../engine/load/too-large.ts';
 import { isSame, readShelf } from '../../../engine/reading/collection.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
+import type { Counts } from '../../../engine/runs/runs.ts';
 import { Gone, Retry, Spent } from '../../../errors.ts';
-import type { Row, ShelfStream } from '../../source.ts';
+import type { Row, Stream } from '../../source.ts';
+import { getShelf, listVolumes } from '../endpoints.ts';
 import { booksOf } from '../open.ts';
+import type { Shelf } from '../records.ts';
+import { listedIfAbsent } from '../volumes/volumes.ts';
 import { membersOf, noteReading, type Reading, type ShelfKey, shelve } from './shelf-rows.ts';
-
-export type Shelves = ShelfStream<Row, Row>;
-
-/** Comparisons yield to reads. */
-export const laneOfShelves = (claim: Claim): Lane => (laneOf(claim) === 'sweep' ? 'sweep' : 'fresh');
+import { changedAt, countOf, shelves, versionOf } from './shelves.ts';
 
 export interface Job {
   readonly ctx: Context;
   readonly claim: Claim;
-  readonly stream: Shelves;
 }
 
 /** For optional requests, and for records that may be deleted: an unknown id may answer like a temporary failure. */
@@ -36,10 +34,21 @@ export const fewTries = 2;
 /** A version that the catalog never shows, so that the next run reads the shelf again. */
 const unsettled = 'unsettled';
 
+/** Comparisons yield to reads. */
+export const send = <T>(
+  { ctx, claim }: Job,
+  request: Request<T>,
+  options: { tries?: number } = {},
+): Promise<Reply<T>> =>
+  booksOf(ctx).send(request, {
+    ...{ lane: laneOf(claim) === 'sweep' ? 'sweep' : 'fresh', signal: ctx.signal },
+    ...options,
+  });
+
 /** Keeps how many records a page shows, if others are behind a page with fewer than were asked for. */
 export async function noteShort(
   db: Pick<Context['pg'], 'query'>,
-  { claim, stream }: Job,
+  { claim }: Job,
   owner: string,
   replies: readonly Reply<Row>[],
 ): Promise<void> {
@@ -48,13 +57,13 @@ export async function noteShort(
   const isOther = (one: Reply<Row>, next: Reply<Row>) => !isSame(idsOf(one), idsOf(next));
   const sizes = full.slice(0, -1).flatMap((one, i) => (isOther(one, full[i + 1]!) ? one.arrived : []));
   const size = Math.max(...sizes);
-  if (sizes.some(one => one < stream.perPage))
+  if (sizes.some(one => one < shelves.perPage))
     await noteSize(db, claim, owner, { size, varies: sizes.some(one => one < size) });
 }
 
 /** State of a shelf according to the catalog, with the time of the reply. */
 export interface Told {
-  readonly shelf: Row;
+  readonly shelf: Shelf;
   readonly asOf: Ms;
 }
 
@@ -68,10 +77,10 @@ export async function readOne(
   listed: Told,
   { reading, due }: { reading: Reading | undefined; due: boolean },
 ): Promise<string | undefined> {
-  const { ctx, claim, stream } = job;
+  const { ctx, claim } = job;
   const key = { account: claim.account, owner, shelf: listed.shelf.id };
-  const isUnchanged = (shelf: Row) => !due && reading?.version === stream.version(shelf);
-  const proves = (shelf: Row) => stream.version(shelf) !== null;
+  const isUnchanged = (shelf: Shelf) => !due && reading?.version === versionOf(shelf);
+  const proves = (shelf: Shelf) => versionOf(shelf) !== null;
   if (proves(listed.shelf) && isUnchanged(listed.shelf)) return undefined;
   // The shelf's own record may state more than the list. If neither states a version, reading the end of the shelf
   // decides.
@@ -80,22 +89,26 @@ export async function readOne(
   if (proves(told.shelf) && isUnchanged(told.shelf)) return undefined;
 
   const known = reading?.asOfMs === undefined ? undefined : await membersOf(ctx.pg, key);
-  const read = await readVolumes(job, key, { known, look, count: stream.count(told.shelf) });
+  const read = await readVolumes(job, key, { known, look, count: countOf(told.shelf) });
   if (typeof read === 'string') return read;
   const { replies, ids, whole } = read;
   const isAsBefore = !whole || isSame(ids, known ?? []);
-  const isShort = !(known && isAsBefore) && ids.length < (stream.count(told.shelf) ?? 0);
+  const isShort = !(known && isAsBefore) && ids.length < (countOf(told.shelf) ?? 0);
   const doubt = isShort || ids.includes('') ? doubtOf(ids) : undefined;
   const isDoubted = doubt !== undefined && reading?.version !== doubt;
   const short = isDoubted && isShort ? `shelf ${key.shelf} of ${owner} shows fewer volumes than it counts` : undefined;
   if (short && known) {
-    await noteDoubt(job, key, { asOfMs: reading?.asOfMs, version: doubt! });
+    // The stored content stays.
+    await commitWork(ctx, claim, 0, async client => {
+      await noteReading(client, key, { asOfMs: reading?.asOfMs, version: doubt! });
+      return undefined;
+    });
     return short;
   }
   const times = isAsBefore
     ? { changedMs: read.asOf, movedMs: read.asOf }
     : await changes(job, key, told.shelf, { reading, replies, known, ids });
-  await commitShelf(job, key, { ...read, ...times, reading, version: isDoubted ? doubt : versionOf(stream, told) });
+  await commitShelf(job, key, { ...read, ...times, reading, version: isDoubted ? doubt : settledVersion(told) });
   return short;
 }
 
@@ -111,24 +124,21 @@ export interface Read {
 
 /** Returns the content of the shelf, or the reason why it is unknown. */
 export async function readVolumes(
-  { ctx, claim, stream }: Job,
+  job: Job,
   { owner, shelf }: ShelfKey,
   options: { known: readonly string[] | undefined; look: boolean; count: number | undefined },
 ): Promise<Read | string> {
-  const steps = readShelf({ ...options, perPage: stream.perPage });
+  const { perPage } = shelves;
+  const steps = readShelf({ ...options, perPage });
   /** Replies of the current attempt. */
   let asked: { startIndex: number; reply: Reply<Row> }[] = [];
   let step = steps.next();
-  const places = new ByPlace(stream.perPage);
+  const places = new ByPlace(perPage);
   while (!step.done) {
-    ctx.signal.throwIfAborted();
+    job.ctx.signal.throwIfAborted();
     const { startIndex, maxResults } = step.value;
-    const send = (most: number) =>
-      booksOf(ctx).send(stream.members.request(owner, shelf, startIndex, most), {
-        lane: laneOfShelves(claim),
-        signal: ctx.signal,
-      });
-    const reply = await unlessMissing(places.ask(maxResults, send));
+    const page = (most: number) => listVolumes(owner, shelf, { startIndex, maxResults: most });
+    const reply = await unlessMissing(places.ask<Row>(maxResults, most => send(job, page(most))));
     if (reply === 'gone') return `shelf ${shelf} of ${owner} was gone when its volumes were asked for`;
     if (reply === 'refused') return `the catalog refuses the volumes of shelf ${shelf} of ${owner}`;
     if (startIndex === 0) asked = [];
@@ -151,18 +161,10 @@ export async function readVolumes(
 export const doubtOf = (ids: readonly string[]) =>
   `doubted ${createHash('sha256').update(ids.join('\n')).digest('hex').slice(0, 16)}`;
 
-/** The stored content stays. */
-const noteDoubt = ({ ctx, claim }: Job, key: ShelfKey, reading: Reading): Promise<void> =>
-  commitWork(ctx, claim, 0, async client => {
-    await noteReading(client, key, reading);
-    return undefined;
-  });
-
 /** Fetches the shelf itself; undefined on failure, which the request for its volumes will report. */
-async function ask({ ctx, claim, stream }: Job, owner: string, id: string): Promise<Told | undefined> {
+async function ask(job: Job, owner: string, id: string): Promise<Told | undefined> {
   try {
-    const options = { lane: laneOfShelves(claim), signal: ctx.signal, tries: fewTries } as const;
-    const { records, asOf } = await booksOf(ctx).send(stream.get(owner, id), options);
+    const { records, asOf } = await send(job, getShelf(owner, id), { tries: fewTries });
     return records[0] && { shelf: records[0], asOf };
   } catch (error) {
     if (error instanceof Gone || error instanceof Retry) return undefined;
@@ -185,22 +187,29 @@ function idsOf({ records, unreadable, arrived }: Reply<Row>): string[] {
   return Array.from({ length: arrived }, (_, place) => (gaps.has(place) ? '' : readable.next().value!.id));
 }
 
+/** Writes a batch. If a row cannot be stored, its id still is, because others refer to it. */
+export async function writeWithIds(
+  tx: Tx,
+  batch: Batch,
+  ifAbsent: Batch['merge'],
+): Promise<{ written: Written; left: ReadonlySet<string> }> {
+  const written = await writeBatch(tx, batch);
+  const left = new Set(written.rejects.map(({ recordId }) => recordId!));
+  if (left.size > 0) await writeBatch(tx, idsBatch(ifAbsent, batch, left));
+  return { written, left };
+}
+
 /** Stores the volumes of a read, as the list shows them, and their positions. */
 export async function storeShelf(
   tx: Tx,
-  stream: Shelves,
   key: ShelfKey,
   found: Pick<Found, 'replies' | 'startIndex' | 'whole' | 'reading' | 'changedMs' | 'movedMs'>,
-): Promise<{ listed: Written; shelved: Awaited<ReturnType<typeof shelve>> }> {
-  const { batch, unreadable } = itemsBatch(stream.members, found.replies);
-  const listed = await writeBatch(tx, batch);
-  // If a row cannot be stored, its id still is: the position is known, and the volume is fetched by id.
-  const left = new Set(listed.rejects.map(({ recordId }) => recordId!));
-  if (left.size > 0) await writeBatch(tx, idsBatch(stream.members, batch, left));
-  const places = batch.records.map(({ place }) => place);
-  const shelved = await shelve(tx.client, key, {
+): Promise<{ listed: Written; counts: Omit<Counts, 'credits'> }> {
+  const { batch, unreadable } = itemsBatch(shelves.members, found.replies);
+  const { written: listed, left } = await writeWithIds(tx, batch, listedIfAbsent);
+  const { seen, inserted, updated, deleted } = await shelve(tx.client, key, {
     text: (await screen(tx, left.size > 0 ? bareBatch(batch, left) : batch)).text,
-    positions: places.map(place => found.startIndex + place),
+    positions: batch.records.map(({ place }) => found.startIndex + place),
     // A record without a readable id may be any volume that was not seen.
     all: found.whole && unreadable.length === 0,
     nowMs: tx.at.nowMs,
@@ -209,7 +218,31 @@ export async function storeShelf(
     movedMs: found.movedMs,
     beforeMs: found.reading?.asOfMs,
   });
-  return { listed, shelved };
+  const counts = { seen, inserted, updated, deleted, unchanged: seen - inserted - updated };
+  return { listed, counts: { ...listed.counts, ...counts } };
+}
+
+interface Kept {
+  readonly stream: Pick<Stream, 'fields' | 'enumerations' | 'expected' | 'sets'>;
+  readonly replies: readonly Reply<Row>[];
+  readonly batch: Batch;
+  readonly unreadable: readonly Unreadable[];
+  readonly rejects: readonly Reject[];
+  readonly counts: Partial<Counts>;
+  readonly stored: readonly string[];
+}
+
+/** Books what replies brought: counts, rejects and drift. `named`: a reject under the names that tell it from those of other shelves. */
+export async function keepRead(tx: Tx, kept: Kept, named: (reject: Reject) => Reject): Promise<void> {
+  const { stream, replies, batch, unreadable, counts, stored } = kept;
+  const rejects = [...unreadable.map(one => rejectOf(one, batch)), ...kept.rejects].map(named);
+  const records = replies.flatMap(reply => reply.records);
+  const notUtf8 = replies.some(reply => reply.notUtf8);
+  await keepBooks(tx, {
+    counts: { ...counts, rejected: rejects.length },
+    ...{ filter: batch.filter, rejects, stored },
+    drift: driftOf(stream, records, unreadable, (counts.cleaned ?? 0) > 0, notUtf8),
+  });
 }
 
 interface Found extends Read {
@@ -220,47 +253,25 @@ interface Found extends Read {
   readonly movedMs: Ms;
 }
 
-async function commitShelf({ ctx, claim, stream }: Job, key: ShelfKey, found: Found): Promise<void> {
+async function commitShelf({ ctx, claim }: Job, key: ShelfKey, found: Found): Promise<void> {
   const at = { nowMs: ctx.clock.now(), asOfMs: found.asOf };
   const credits = booksOf(ctx).send.takeCredits();
-  const { batch, unreadable } = itemsBatch(stream.members, found.replies);
+  const { replies } = found;
+  const read = itemsBatch(shelves.members, replies);
   const name = `${key.owner}/${key.shelf}/volumes`;
   await withCare(ctx, async (client, care) => {
     const tx = { client, claim, at, care };
-    const { listed, shelved } = await storeShelf(tx, stream, key, found);
-    if (found.whole) await noteShort(client, { ctx, claim, stream }, key.owner, found.replies);
+    const { listed, counts } = await storeShelf(tx, key, found);
+    if (found.whole) await noteShort(client, { ctx, claim }, key.owner, replies);
     if (found.whole) await noteReading(client, key, { asOfMs: found.asOf, version: found.version });
     // If the shelf has no change time, only the time of the read is known, which gives no change latency.
-    if (shelved.inserted + shelved.updated + shelved.deleted > 0 && found.changedMs < found.asOf)
-      await noteAges(
-        client,
-        claim,
-        await newOnes(client, claim, [found.changedMs]),
-        booksOf(ctx).send.sourceNow() ?? found.asOf,
-      );
-    const refused = [...unreadable.map(one => rejectOf(one, batch)), ...listed.rejects].map(reject => ({
-      ...reject,
-      askId: name,
-    }));
-    const { seen, inserted, updated, deleted } = shelved;
-    await keepBooks(tx, {
-      counts: {
-        ...{ seen, inserted, updated, deleted, unchanged: seen - inserted - updated },
-        rejected: refused.length,
-        cleaned: listed.counts.cleaned,
-        credits,
-      },
-      filter: batch.filter,
-      rejects: refused,
-      stored: [name],
-      drift: driftOf(
-        stream.members,
-        found.replies.flatMap(reply => reply.records),
-        unreadable,
-        listed.counts.cleaned > 0,
-        found.replies.some(({ notUtf8 }) => notUtf8),
-      ),
-    });
+    if (counts.inserted + counts.updated + counts.deleted > 0 && found.changedMs < found.asOf) {
+      const ages = await newOnes(client, claim, [found.changedMs]);
+      await noteAges(client, claim, ages, booksOf(ctx).send.sourceNow() ?? found.asOf);
+    }
+    const more = { rejects: listed.rejects, counts: { ...counts, credits }, stored: [name] };
+    const kept = { stream: shelves.members, replies, ...read, ...more };
+    await keepRead(tx, kept, reject => ({ ...reject, askId: name }));
   });
 }
 
@@ -273,24 +284,23 @@ async function commitShelf({ ctx, claim, stream }: Job, key: ShelfKey, found: Fo
 async function changes(
   job: Job,
   { owner }: ShelfKey,
-  shelf: Row,
+  shelf: Shelf,
   found: Pick<Found, 'reading' | 'replies' | 'ids'> & { known: readonly string[] | undefined },
 ): Promise<Pick<Found, 'changedMs' | 'movedMs'>> {
-  const { stream } = job;
   const { reading, replies, known = [], ids } = found;
-  const said = stream.changed(shelf);
-  const version = stream.version(shelf);
+  const said = changedAt(shelf);
+  const version = versionOf(shelf);
   const beforeMs = reading?.asOfMs ?? Number.NEGATIVE_INFINITY;
   const seenMs = Math.max(lastOf(replies), beforeMs + 1);
   // The read includes changes up to two seconds after its `as_of`; the version at that time decides.
   const isNews = said > beforeMs && said <= seenMs && version !== reading?.version;
-  if (!isNews || (stream.count(shelf) ?? ids.length) !== ids.length) return { changedMs: seenMs, movedMs: seenMs };
+  if (!isNews || (countOf(shelf) ?? ids.length) !== ids.length) return { changedMs: seenMs, movedMs: seenMs };
   const still = await ask(job, owner, shelf.id).catch((error: unknown) => {
     // The read is stored all the same.
     if (error instanceof Spent) return undefined;
     throw error;
   });
-  const isStill = still !== undefined && stream.version(still.shelf) === version;
+  const isStill = still !== undefined && versionOf(still.shelf) === version;
   const changedMs = isStill ? said : seenMs;
   const [stayed, stays] = [known.filter(isIn(ids)), ids.filter(isIn(known))];
   const isSet = stayed.length < known.length || stays.length < ids.length;
@@ -309,7 +319,7 @@ function isIn(ids: readonly string[]): (id: string) => boolean {
  * With times in whole seconds, a second change within the same second is invisible. The version proves nothing if the
  * catalog described the shelf within that second.
  */
-function versionOf(stream: Shelves, { shelf, asOf }: Told): string | null {
-  const changedMs = stream.changed(shelf);
-  return changedMs % 1000 === 0 && asOf < changedMs + 1000 ? unsettled : stream.version(shelf);
+function settledVersion({ shelf, asOf }: Told): string | null {
+  const changedMs = changedAt(shelf);
+  return changedMs % 1000 === 0 && asOf < changedMs + 1000 ? unsettled : versionOf(shelf);
 }

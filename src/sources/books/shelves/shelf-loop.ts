@@ -4,14 +4,13 @@
  * does not show, is skipped and reported; the rest continues.
  */
 
-import { commitWork, keepBooks, withCare } from '../../../engine/commit/commit.ts';
+import { commitWork, withCare } from '../../../engine/commit/commit.ts';
 import { openSince } from '../../../engine/commit/rejects.ts';
-import { writeBatch } from '../../../engine/commit/rows.ts';
 import type { Context, Outcome } from '../../../engine/context.ts';
 import { isOfRecord } from '../../../engine/database/pool.ts';
 import { goneBy } from '../../../engine/deletions/lag.ts';
 import type { Reply } from '../../../engine/http/request.ts';
-import { byForce, driftOf, idsBatch, itemsBatch, rejectOf } from '../../../engine/load/batch.ts';
+import { byForce, itemsBatch } from '../../../engine/load/batch.ts';
 import { ByPlace } from '../../../engine/load/too-large.ts';
 import { mostWithout } from '../../../engine/reading/collection.ts';
 import { covering, floorSecond, type Ms } from '../../../engine/reading/reading.ts';
@@ -19,15 +18,17 @@ import type { Claim } from '../../../engine/runs/claims.ts';
 import { againBefore } from '../../../engine/runs/ranges.ts';
 import { Gone, messageOf, Retry } from '../../../errors.ts';
 import { count } from '../../../words.ts';
-import type { Row } from '../../source.ts';
+import { getShelf, listShelves } from '../endpoints.ts';
 import { booksOf } from '../open.ts';
-import { fewTries, type Job, laneOfShelves, noteShort, readOne, type Shelves } from './read-shelf.ts';
-import { markShelfDeleted, type Reading, type ShelfKey, shelve, shelvesOf } from './shelf-rows.ts';
+import type { Shelf } from '../records.ts';
+import { fewTries, type Job, keepRead, noteShort, readOne, send, writeWithIds } from './read-shelf.ts';
+import { type Reading, removeShelf, shelvesOf } from './shelf-rows.ts';
+import { changedAt, shelves, shelvesIfAbsent } from './shelves.ts';
 
-export async function readShelves(ctx: Context, claim: Claim, stream: Shelves): Promise<Outcome> {
+export async function readShelves(ctx: Context, claim: Claim): Promise<Outcome> {
   const started = new Date(ctx.clock.now());
   const missing: string[] = [];
-  for (const owner of booksOf(ctx).owners) missing.push(...(await readOwner({ ctx, claim, stream }, owner)));
+  for (const owner of booksOf(ctx).owners) missing.push(...(await readOwner({ ctx, claim }, owner)));
   const rejects = await openSince(ctx.pg, claim, started);
   if (rejects > 0) missing.push(`${count(rejects, 'record')} could not be stored`);
   return { partial: missing.length > 0 ? missing.join('; ') : undefined };
@@ -35,25 +36,26 @@ export async function readShelves(ctx: Context, claim: Claim, stream: Shelves): 
 
 /** Returns the reasons for shelves of this owner that could not be read. */
 async function readOwner(job: Job, owner: string): Promise<string[]> {
-  const { ctx, claim, stream } = job;
-  let replies: Reply<Row>[];
+  const { ctx, claim } = job;
+  let replies: Reply<Shelf>[];
   try {
     replies = await requestShelves(job, owner);
   } catch (error) {
     if (!(error instanceof Gone)) throw error;
     return [`the catalog does not show the shelves of ${owner} (${error.message})`];
   }
-  const [{ asOf }] = replies as [Reply<Row>];
+  const [{ asOf }] = replies as [Reply<Shelf>];
   const before = await shelvesOf(ctx.pg, claim.account, owner);
-  await commitList(job, owner, replies);
+  for (const reply of replies) await commitList(job, owner, reply);
   await noteShort(ctx.pg, job, owner, replies);
 
   const missing = isSound(replies) ? [] : [`the list of shelves of ${owner} shows none, and counts some`];
-  const shelves = replies.flatMap(reply => reply.records);
+  const shown = replies.flatMap(reply => reply.records);
   const dueMs = claim.again
     ? await againBefore(ctx.pg, claim, owner, asOf)
     : (booksOf(ctx).send.sourceNow() ?? asOf) - booksOf(ctx).shelfAgeMs;
-  for (const shelf of newestFirst(stream, shelves)) {
+  const newestFirst = shown.toSorted((a, b) => (changedAt(b) || 0) - (changedAt(a) || 0));
+  for (const shelf of newestFirst) {
     const reading = before.get(shelf.id);
     const due = (reading?.asOfMs ?? Number.NEGATIVE_INFINITY) < dueMs;
     const left = await readOne(job, owner, { shelf, asOf }, { reading, due }).catch((error: unknown) => {
@@ -62,14 +64,26 @@ async function readOwner(job: Job, owner: string): Promise<string[]> {
     });
     if (left !== undefined) missing.push(left);
   }
-  const unreadable = replies.some(reply => reply.unreadable.length > 0);
-  const listed = new Set(shelves.map(({ id }) => id));
-  // A record without a readable id may be any missing shelf, so no shelf counts as vanished.
-  const vanished = unreadable ? [] : [...before].filter(([id, { isGone }]) => !isGone && !listed.has(id));
-  for (const [id, reading] of vanished) missing.push(...(await confirmGone(job, owner, id, reading)));
+  for (const [id, reading] of vanished(replies, before)) {
+    const goneMs = await goneAsOf(job, owner, id);
+    if (typeof goneMs === 'string') missing.push(goneMs);
+    else await markDeleted(job, owner, id, reading, goneMs);
+  }
+  if (missing.length > 0 || !isReadable(replies)) return missing;
+  // All shelves of this owner are stored, as of the list.
+  await commitWork(ctx, claim, asOf, async () => ({ list: owner, proof: covering(0, floorSecond(asOf)) }));
+  return [];
+}
 
-  if (missing.length === 0 && !unreadable) await coverOwner(job, owner, asOf);
-  return missing;
+const isReadable = (replies: readonly Reply<Shelf>[]) => replies.every(({ unreadable }) => unreadable.length === 0);
+
+/** Shelves that the list no longer shows. A record without a readable id may be any missing shelf: then none counts as vanished. */
+export function vanished(
+  replies: readonly Reply<Shelf>[],
+  before: ReadonlyMap<string, Reading & { isGone: boolean }>,
+): [id: string, reading: Reading][] {
+  const listed = new Set(replies.flatMap(reply => reply.records.map(({ id }) => id)));
+  return isReadable(replies) ? [...before].filter(([id, { isGone }]) => !isGone && !listed.has(id)) : [];
 }
 
 /**
@@ -77,18 +91,17 @@ async function readOwner(job: Job, owner: string): Promise<string[]> {
  * ends where as many shelves came as its total says, or where pages bring nothing new. Totals are estimates: a full page has
  * another behind it.
  */
-export async function requestShelves({ ctx, claim, stream }: Job, owner: string): Promise<Reply<Row>[]> {
-  const replies: Reply<Row>[] = [];
+export async function requestShelves(job: Job, owner: string): Promise<Reply<Shelf>[]> {
+  const { perPage } = shelves;
+  const replies: Reply<Shelf>[] = [];
   const met = new Set<string>();
   let unreadable = 0;
   let longest = 0;
   let without = 0;
-  const places = new ByPlace(stream.perPage);
-  for (let start = 0; ; ) {
-    const options = { lane: laneOfShelves(claim), signal: ctx.signal };
-    const reply = await places.ask(stream.perPage, most =>
-      booksOf(ctx).send(stream.request(owner, start, most), options),
-    );
+  const places = new ByPlace(perPage);
+  for (let startIndex = 0; ; ) {
+    const page = (maxResults: number) => listShelves(owner, { startIndex, maxResults });
+    const reply = await places.ask(perPage, most => send(job, page(most)));
     const { arrived, total } = reply;
     const news = reply.records.filter(({ id }) => !met.has(id)).length;
     // A page of shelves that cannot be read brings news as well, once.
@@ -99,97 +112,73 @@ export async function requestShelves({ ctx, claim, stream }: Job, owner: string)
     without = isNew ? 0 : without + 1;
     longest = Math.max(longest, arrived);
     const isCounted = met.size + unreadable >= (total ?? 0);
-    if (arrived < stream.perPage && total !== undefined && isCounted) return replies;
-    start += (isNew && arrived) || longest || stream.perPage;
-    if (!isNew && (isCounted || without > mostWithout || start >= (total ?? 0))) return replies;
+    if (arrived < perPage && total !== undefined && isCounted) return replies;
+    startIndex += (isNew && arrived) || longest || perPage;
+    if (!isNew && (isCounted || without > mostWithout || startIndex >= (total ?? 0))) return replies;
   }
 }
 
 /** A list without records may be a reply that lost them. */
-const isSound = (replies: readonly Reply<Row>[]) =>
+const isSound = (replies: readonly Reply<Shelf>[]) =>
   replies.some(({ arrived }) => arrived > 0) || replies.every(({ total = 0 }) => total === 0);
 
-const newestFirst = (stream: Shelves, shelves: readonly Row[]) =>
-  shelves.toSorted((a, b) => (stream.changed(b) || 0) - (stream.changed(a) || 0));
-
-async function commitList({ ctx, claim, stream }: Job, owner: string, replies: readonly Reply<Row>[]): Promise<void> {
-  for (const reply of replies) {
-    const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
-    const credits = booksOf(ctx).send.takeCredits();
-    const { batch: rows, unreadable } = itemsBatch(stream, [reply]);
-    // A plain merge skips rows with an equal `_payload`, even if someone has changed a column by hand. Shelves are few,
-    // so all are written.
-    const batch = byForce({ ...rows, parameters: () => [owner] });
-    // A shelf id is unique only with its owner.
-    const named = (id: string | undefined) => (id === undefined ? owner : `${owner}/${id}`);
-    await withCare(ctx, async (client, care) => {
-      const tx = { client, claim, at, care };
-      const { counts, rejects } = await writeBatch(tx, batch);
-      // If a row cannot be stored, its id still is, because the content of the shelf refers to it.
-      const left = new Set(rejects.map(({ recordId }) => recordId!));
-      if (left.size > 0) await writeBatch(tx, idsBatch(stream, batch, left));
-      const refused = [...unreadable.map(one => rejectOf(one, batch)), ...rejects].map(reject => ({
-        ...reject,
-        recordId: reject.recordId && named(reject.recordId),
-        askId: named(reject.recordId),
-      }));
-      await keepBooks(tx, {
-        counts: { ...counts, seen: reply.arrived, rejected: refused.length, credits },
-        filter: batch.filter,
-        rejects: refused,
-        stored: [owner, ...batch.records.map(({ id }) => named(id))],
-        drift: driftOf(stream, reply.records, unreadable, counts.cleaned > 0, reply.notUtf8),
-      });
-    });
-  }
+async function commitList({ ctx, claim }: Job, owner: string, reply: Reply<Shelf>): Promise<void> {
+  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
+  const credits = booksOf(ctx).send.takeCredits();
+  const { batch: rows, unreadable } = itemsBatch(shelves, [reply]);
+  // A plain merge skips rows with an equal `_payload`, even if someone has changed a column by hand. Shelves are few,
+  // so all are written.
+  const batch = byForce({ ...rows, parameters: () => [owner] });
+  // A shelf id is unique only with its owner.
+  const named = (id: string | undefined) => (id === undefined ? owner : `${owner}/${id}`);
+  await withCare(ctx, async (client, care) => {
+    const tx = { client, claim, at, care };
+    // The content of a shelf refers to its id.
+    const { written } = await writeWithIds(tx, batch, shelvesIfAbsent);
+    const { rejects, counts: its } = written;
+    const counts = { ...its, seen: reply.arrived, credits };
+    const stored = [owner, ...batch.records.map(({ id }) => named(id))];
+    const kept = { stream: shelves, replies: [reply], batch, unreadable, rejects, counts, stored };
+    await keepRead(tx, kept, reject => ({
+      ...reject,
+      recordId: reject.recordId && named(reject.recordId),
+      askId: named(reject.recordId),
+    }));
+  });
 }
 
 /**
- * Handles a shelf that the list no longer shows. It gets a tombstone only if the source says that it does not exist. If
- * the shelf cannot be fetched, a second list must lack it and show others. Returns the reason if the shelf is left
- * unchanged.
+ * As of when a shelf that its list no longer shows is gone, or why it stays: only if the source says that it does not
+ * exist. If the shelf cannot be fetched, a second list must lack it and show others.
  */
-async function confirmGone(job: Job, owner: string, id: string, reading: Reading): Promise<string[]> {
-  const { ctx, stream } = job;
-  const key = { account: job.claim.account, owner, shelf: id };
+export async function goneAsOf(job: Job, owner: string, id: string): Promise<Ms | string> {
+  const unknown = `whether shelf ${id} of ${owner} is gone could not be asked`;
   try {
-    await booksOf(ctx).send(stream.get(owner, id), { lane: 'fresh', signal: ctx.signal, tries: fewTries });
-    return [`the list of shelves of ${owner} leaves out shelf ${id}, which is there`];
+    await send(job, getShelf(owner, id), { tries: fewTries });
+    return `the list of shelves of ${owner} leaves out shelf ${id}, which is there`;
   } catch (error) {
-    if (error instanceof Gone) {
-      await markDeleted(job, key, reading, error.asOf);
-      return [];
-    }
+    // A 404 without a Date may come from another system.
+    if (error instanceof Gone) return Number.isFinite(error.asOf) ? error.asOf : unknown;
     if (!(error instanceof Retry)) throw error;
   }
   const replies = await requestShelves(job, owner);
-  const shows = replies.flatMap(reply => reply.records.map(record => record.id));
-  const isReadable = replies.every(({ unreadable }) => unreadable.length === 0);
-  if (shows.includes(id)) return [`the list of shelves of ${owner} showed shelf ${id} only the second time`];
-  if (shows.length === 0 || !isReadable || counted(replies) > new Set(shows).size)
-    return [`whether shelf ${id} of ${owner} is gone could not be asked`];
-  await markDeleted(job, key, reading, replies[0]!.asOf);
-  return [];
+  const shows = new Set(replies.flatMap(reply => reply.records.map(record => record.id)));
+  if (shows.has(id)) return `the list of shelves of ${owner} showed shelf ${id} only the second time`;
+  const counted = Math.max(...replies.map(({ total = 0 }) => total));
+  return shows.size === 0 || !isReadable(replies) || counted > shows.size ? unknown : replies[0]!.asOf;
 }
 
-const counted = (replies: readonly Reply<Row>[]) => Math.max(...replies.map(({ total = 0 }) => total));
-
-async function markDeleted(
+function markDeleted(
   { ctx, claim }: Job,
-  key: ShelfKey,
+  owner: string,
+  shelf: string,
   { asOfMs: beforeMs }: Reading,
   asOfMs: Ms,
 ): Promise<void> {
   const changedMs = Math.max(goneBy(booksOf(ctx), asOfMs) - 1, (beforeMs ?? 0) + 1);
-  await commitWork(ctx, claim, asOfMs, async (client, at) => {
-    const nothing = { text: '[]', positions: [], all: true, ...at, changedMs, movedMs: changedMs, beforeMs };
-    const { deleted } = await shelve(client, key, nothing);
-    await markShelfDeleted(client, claim, key, changedMs, at.nowMs);
-    const place = `${key.owner}/${key.shelf}`;
-    return { counts: { deleted: deleted + 1 }, stored: [place, `${place}/volumes`] };
+  const key = { account: claim.account, owner, shelf };
+  return commitWork(ctx, claim, asOfMs, async (client, at) => {
+    const deleted = await removeShelf(client, claim, key, { ...at, changedMs, beforeMs });
+    return { counts: { deleted }, stored: [`${owner}/${shelf}`, `${owner}/${shelf}/volumes`] };
   });
 }
-
-/** Records that all shelves of this owner are stored, as of the list. */
-const coverOwner = ({ ctx, claim }: Job, owner: string, asOf: Ms): Promise<void> =>
-  commitWork(ctx, claim, asOf, async () => ({ list: owner, proof: covering(0, floorSecond(asOf)) }));

@@ -56,6 +56,31 @@ export async function membersOf(db: pg.Pool, key: ShelfKey): Promise<string[]> {
   return rows.map(({ volume_id }) => volume_id);
 }
 
+/** Existing shelves of owners that were never read. */
+export async function shelvesOfStrangers(
+  db: pg.Pool,
+  { account }: Pick<Claim, 'account'>,
+): Promise<{ owner: string; shelf: string }[]> {
+  const { rows } = await db.query<{ owner: string; shelf: string }>(
+    `select s.owner_id as owner, s.id as shelf from books.shelves s
+     where s.account_id = $1 and s._deleted_at is null and not exists (
+       select from sync.coverage c where (c.account_id, c.stream_key, c.list) = ($1, 'books.shelves', s.owner_id))
+     order by 1, 2`,
+    [account],
+  );
+  return rows;
+}
+
+/** Time when any row of this shelf was last written, by our clock. */
+export async function lastWritten(client: Client, key: ShelfKey, now: Date): Promise<Ms> {
+  const { rows } = await client.query<{ ms: Ms }>(
+    `select coalesce(extract(epoch from max(_synced_at)), 0)::float8 * 1000 as ms from books.shelf_volumes
+     where (account_id, owner_id, shelf_id) = ($1, $2, $3) and not (${isAhead('_synced_at', '$4')})`,
+    [...keyOf(key), now],
+  );
+  return rows[0]!.ms;
+}
+
 export interface Shelving {
   /** List rows as JSON text, and their positions on the shelf. */
   readonly text: string;
@@ -196,19 +221,24 @@ export async function noteReading(client: Client, key: ShelfKey, { asOfMs, versi
   );
 }
 
-/** Writes the tombstone of a shelf. A shelf that comes back is read anew. */
-export async function markShelfDeleted(
+/**
+ * Empties a shelf that is gone since `changedMs`, and writes its tombstone. Returns the number of rows. A shelf that comes
+ * back is read anew.
+ */
+export async function removeShelf(
   client: Client,
   { run }: Pick<Claim, 'run'>,
   key: ShelfKey,
-  asOfMs: Ms,
-  nowMs: Ms,
-): Promise<void> {
+  { changedMs, beforeMs, ...at }: Pick<Shelving, 'changedMs' | 'beforeMs' | 'nowMs' | 'asOfMs'>,
+): Promise<number> {
+  const nothing = { text: '[]', positions: [], all: true, ...at, changedMs, movedMs: changedMs, beforeMs };
+  const { deleted } = await shelve(client, key, nothing);
   await client.query(
     `update books.shelves set _deleted_at = $4, _synced_at = $5
      where (account_id, owner_id, id) = ($1, $2, $3) and _deleted_at is null
      returning ${keepChanges('$5', 'null', '$6')}`,
-    [...keyOf(key), new Date(asOfMs), new Date(nowMs), run],
+    [...keyOf(key), new Date(changedMs), new Date(at.nowMs), run],
   );
-  await noteReading(client, key, { asOfMs, version: gone });
+  await noteReading(client, key, { asOfMs: changedMs, version: gone });
+  return deleted + 1;
 }

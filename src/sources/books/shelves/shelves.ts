@@ -4,12 +4,13 @@
  */
 
 import { buildMerge, derived, page, type Table, text } from '../../../engine/commit/merge.ts';
+import type { Ms } from '../../../engine/reading/reading.ts';
 import { factsOf } from '../../record/check.ts';
 import { columnsOf, leftOutOf } from '../../record/columns.ts';
 import { identify, type ShelfStream } from '../../source.ts';
-import { getShelf, listShelves, listVolumes, paging } from '../endpoints.ts';
-import { type Shelf, shelf, type Volume, volume } from '../records.ts';
-import { listed, listedIfAbsent, volumes } from '../volumes/volumes.ts';
+import { paging } from '../endpoints.ts';
+import { type Shelf, shelf, volume } from '../records.ts';
+import { listed, volumes } from '../volumes/volumes.ts';
 
 const table: Table = {
   name: 'books.shelves',
@@ -21,7 +22,7 @@ const table: Table = {
 };
 
 /** Content of one shelf for comparison: $8 owner, $9 shelf, $10 positions. */
-const places: Table = {
+export const places: Table & { readonly parent: string } = {
   name: 'books.shelf_volumes',
   from: page,
   key: ['owner_id', 'shelf_id', 'volume_id'],
@@ -36,40 +37,40 @@ const places: Table = {
   ],
 };
 
-export const shelves: ShelfStream<Shelf, Volume> = {
+export const shelves: ShelfStream = {
   kind: 'shelves',
   ...identify('books', 'shelves'),
   schedule: ['nightly'],
   target: '26h',
-  request: (owner, startIndex, maxResults = paging.perPage) => listShelves(owner, { startIndex, maxResults }),
-  get: getShelf,
-  version,
-  changed: shelf => timeOf(shelf.volumesLastUpdated),
-  edited: shelf => latestOf([shelf.created, shelf.updated, shelf.volumesLastUpdated]),
-  count: ({ volumeCount }) => (typeof volumeCount === 'number' ? volumeCount : undefined),
   perPage: paging.perPage,
-  members: {
-    ...volumes,
-    name: 'listed volumes',
-    merge: listed,
-    ifAbsent: listedIfAbsent,
-    places: { declared: { root: places, others: [] } },
-    request: (owner, id, startIndex, maxResults) => listVolumes(owner, id, { startIndex, maxResults }),
-  },
+  members: { ...volumes, name: 'listed volumes', merge: listed, places: { declared: { root: places, others: [] } } },
   merge: buildMerge(table),
-  ifAbsent: buildMerge({ ...table, passOver: 'true' }),
   ...factsOf(shelf),
 };
 
-const timeOf = (value: unknown): number => (typeof value === 'string' ? Date.parse(value) : Number.NaN);
+/** Inserts missing rows with only their ids. */
+export const shelvesIfAbsent = buildMerge({ ...table, passOver: 'true' });
 
-function latestOf(values: readonly unknown[]): number {
-  const times = values.map(timeOf).filter(ms => !Number.isNaN(ms));
+const timeOf = (value: unknown): Ms => (typeof value === 'string' ? Date.parse(value) : Number.NaN);
+
+/** When the volumes on the shelf last changed, by the source. NaN if the shelf does not show it. */
+export const changedAt = (shelf: Shelf): Ms => timeOf(shelf.volumesLastUpdated);
+
+/** When the shelf or its contents last changed, by the source. NaN if the shelf does not show it. */
+export function editedAt({ created, updated, volumesLastUpdated }: Shelf): Ms {
+  const times = [created, updated, volumesLastUpdated].map(timeOf).filter(ms => !Number.isNaN(ms));
   return times.length > 0 ? Math.max(...times) : Number.NaN;
 }
 
-/** A count alone proves nothing, because one volume may have replaced another. Only a count of 0 is conclusive. */
-function version({ volumesLastUpdated, volumeCount }: Shelf): string | null {
+/** The shelf's own count of its volumes. */
+export const countOf = ({ volumeCount }: Shelf): number | undefined =>
+  typeof volumeCount === 'number' ? volumeCount : undefined;
+
+/**
+ * A value that changes whenever the contents of the shelf change. Null if the shelf shows no such value. A count alone
+ * proves nothing, because one volume may have replaced another. Only a count of 0 is conclusive.
+ */
+export function versionOf({ volumesLastUpdated, volumeCount }: Shelf): string | null {
   if (typeof volumesLastUpdated === 'string' && volumesLastUpdated !== '')
     return JSON.stringify([volumesLastUpdated, typeof volumeCount === 'object' ? null : (volumeCount ?? null)]);
   return volumeCount === 0 ? '[]' : null;

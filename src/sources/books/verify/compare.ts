@@ -1,16 +1,12 @@
 /**
- * Compares replies of the catalog with stored rows: a list of shelves, the content of a shelf, a volume by id. A volume
- * with a pending fetch, and a shelf with another version than the one read, are merely behind: they are read, and are
- * no difference. While another run reads the same stream nothing is compared, because rows are ordered by their commits
- * there.
+ * Compares replies of the catalog with stored rows: the shelves of an owner, the content of a shelf. A shelf with another version than
+ * the one read is merely behind: it is read, and is no difference.
  */
 
 import type { Batch } from '../../../engine/commit/page.ts';
 import { attempt, screen } from '../../../engine/commit/rows.ts';
-import type { Client } from '../../../engine/database/pool.ts';
-import type { StreamKey } from '../../../engine/database/stream-key.ts';
+import type { Context } from '../../../engine/context.ts';
 import { goneBy } from '../../../engine/deletions/lag.ts';
-import { Listed } from '../../../engine/details/listed.ts';
 import type { Reply } from '../../../engine/http/request.ts';
 import { bareBatch, itemsBatch, singleBatch } from '../../../engine/load/batch.ts';
 import { isSame } from '../../../engine/reading/collection.ts';
@@ -25,110 +21,33 @@ import {
 } from '../../../engine/verify/compare-reply.ts';
 import { compare } from '../../../engine/verify/comparison-sql.ts';
 import { kindOfEdit } from '../../../engine/verify/difference-kinds.ts';
-import { completeThrough, isReadBeside, type Standing } from '../../../engine/verify/findings.ts';
-import { Gone, Retry } from '../../../errors.ts';
-import type { ByIdStream, Row, ShelfStream } from '../../source.ts';
+import { completeThrough, type Rows, type Standing } from '../../../engine/verify/findings.ts';
+import { isReadBeside, ofOneReader } from '../../../engine/verify/one-reader.ts';
 import { booksOf } from '../open.ts';
+import type { Shelf } from '../records.ts';
+import { doubtOf, lastOf, readOne, readVolumes, storeShelf, type Told } from '../shelves/read-shelf.ts';
 import {
-  doubtOf,
-  fewTries,
-  type Job,
-  lastOf,
-  readOne,
-  readVolumes,
-  storeShelf,
-  type Told,
-} from '../shelves/read-shelf.ts';
-import {
-  markShelfDeleted,
+  lastWritten,
   membersOf,
   noteReading,
   type Reading,
+  removeShelf,
   type ShelfKey,
-  shelve,
 } from '../shelves/shelf-rows.ts';
-import { lastWritten, standingOf } from './verify-rows.ts';
+import { countOf, editedAt, places, shelves, versionOf } from '../shelves/shelves.ts';
 
-export interface Catalog {
-  readonly shelves: ShelfStream<Row, Row>;
-  readonly volumes: ByIdStream<Row>;
-}
+export type Key = Pick<ShelfKey, 'owner' | 'shelf'>;
+const recordOf = ({ owner, shelf }: Key): string => `${owner}/${shelf}`;
 
-const nothing: Examined = { unread: 0, undecided: [], late: [] };
-const unread: Examined = { ...nothing, unread: 1 };
+/** A shelf id is unique only with its owner. */
+const rows: Rows = { table: 'books.shelves', record: `t.owner_id || '/' || t.id` };
 
-export const recordOf = ({ owner, shelf }: Pick<ShelfKey, 'owner' | 'shelf'>): string => `${owner}/${shelf}`;
+const isReadNow = ({ claim }: Look, db: Pick<Context['pg'], 'query'>, askedMs: Ms): Promise<boolean> =>
+  isReadBeside(db, { account: claim.account, stream: shelves.key }, askedMs);
 
-const options = ({ ctx }: Look) => ({ lane: 'sweep', signal: ctx.signal, tries: fewTries }) as const;
-
-type Judged = (id: string, ours: Standing | undefined) => Verdict;
-
-/** Common parts of the catalog's streams. */
-function subjectOf(
-  { claim }: Look,
-  stream: StreamKey,
-  { askedMs, asOfMs }: { askedMs: Ms; asOfMs: Ms },
-  judged: Judged,
-): Omit<Subject, 'kind'> {
-  const key = { account: claim.account, stream };
-  return {
-    stream,
-    standing: (client, ids, lock) => standingOf(client, key, ids, { askedMs, asOfMs, lock }),
-    async judge(client, ids, standing) {
-      const isRead = ids.length > 0 && (await isReadBeside(client, key, askedMs));
-      const verdictOf = (id: string): Verdict => {
-        const ours = standing.get(id);
-        return isRead || ours?.isOlder === false ? 'unjudged' : judged(id, ours);
-      };
-      return new Map(ids.map(id => [id, verdictOf(id)]));
-    },
-  };
-}
-
-// --- volumes -----------------------------------------------------------------------------------------------------------
-
-type More = ((client: Client) => Promise<void>) | undefined;
-
-/**
- * Compares one volume by id. A volume that the catalog does not show counts as unread, because the catalog answers the
- * same for deleted and temporarily unavailable volumes.
- */
-export async function examineVolume(look: Look, { volumes }: Catalog, id: string, more?: More): Promise<Examined> {
-  const { ctx, claim } = look;
-  const askedMs = ctx.clock.now();
-  let reply: Reply<Row>;
-  try {
-    reply = await booksOf(ctx).send(volumes.request(id), options(look));
-  } catch (error) {
-    if (!(error instanceof Gone || error instanceof Retry)) throw error;
-    return unread;
-  }
-  if (reply.records[0]?.id !== id) return unread;
-  const batch = singleBatch(volumes, reply);
-  const subject: Subject = {
-    ...subjectOf(look, volumes.key, { askedMs, asOfMs: reply.asOf }, (_, ours) => (ours?.waits ? 'behind' : 'differs')),
-    kind: found => kindOfEdit(volumes.merge, found, 'volume edited'),
-    async written(client, ids) {
-      const listed = new Listed(client, claim.account, volumes);
-      for (const one of ids) await listed.note({ id: one, since: await waitsSince(client, one) }, reply.asOf);
-    },
-  };
-  const waitsSince = async (client: Client, one: string) => {
-    const { rows } = await client.query<{ since: string | null }>(
-      'select _waits_since::text as since from books.volumes where account_id = $1 and id = $2 and _waits_since <= $3',
-      [claim.account, one, new Date(reply.asOf)],
-    );
-    return rows[0]?.since ?? null;
-  };
-  return examine(look, { subject, reply, batch, more });
-}
-
-// --- shelves -----------------------------------------------------------------------------------------------------------
-
-/** Compares the shelves of one owner, as a list or a reply about one shelf shows them. */
+/** Compares the shelves of one owner, as a list or a reply about one shelf (`single`) shows them. */
 export async function examineShelves(
   look: Look,
-  { shelves }: Catalog,
   owner: string,
   {
     reply,
@@ -136,7 +55,7 @@ export async function examineShelves(
     single,
     readings,
   }: {
-    reply: Reply<Row>;
+    reply: Reply<Shelf>;
     askedMs: Ms;
     single: boolean;
     readings: ReadonlyMap<string, Reading>;
@@ -150,14 +69,14 @@ export async function examineShelves(
   const throughMs = (await completeThrough(ctx.pg, claim.account, shelves.key)) ?? 0;
   const shown = new Map(reply.records.map(record => [named(record.id), record]));
   // A shelf with a recorded read but without a row has lost its row.
-  const isNew = (record: Row) => !readings.has(record.id) && shelves.edited(record) > throughMs;
-  const judged: Judged = (id, ours) => {
+  const isNew = (record: Shelf) => !readings.has(record.id) && editedAt(record) > throughMs;
+  const judged = (id: string, ours: Standing | undefined): Verdict => {
     const record = shown.get(id)!;
     if (ours === undefined) return isNew(record) ? 'behind' : 'differs';
-    return !ours.hasTombstone && shelves.edited(record) > ours.observedAt.getTime() ? 'behind' : 'differs';
+    return !ours.hasTombstone && editedAt(record) > ours.observedAt.getTime() ? 'behind' : 'differs';
   };
   const subject: Subject = {
-    ...subjectOf(look, shelves.key, { askedMs, asOfMs: reply.asOf }, judged),
+    ...ofOneReader(look, shelves.key, rows, { askedMs, asOfMs: reply.asOf }, judged),
     kind: found => kindOfEdit(shelves.merge, found, 'shelf edited'),
   };
   return examine(look, { subject, reply, batch });
@@ -166,41 +85,34 @@ export async function examineShelves(
 /** Compares the content of one shelf. Returns what was compared, or the reason why nothing could be. */
 export async function examineContents(
   look: Look,
-  { shelves }: Catalog,
   owner: string,
   told: Told,
   reading: Reading | undefined,
 ): Promise<Examined | string> {
   const { ctx, claim } = look;
-  const job: Job = { ctx, claim, stream: shelves };
   const { shelf } = told;
   const key: ShelfKey = { account: claim.account, owner, shelf: shelf.id };
   const askedMs = ctx.clock.now();
-  const version = shelves.version(shelf);
-  if (await isReadBeside(ctx.pg, { account: claim.account, stream: shelves.key }, askedMs))
-    return `shelf ${shelf.id} of ${owner} was read by another run`;
-  const isBehind = reading?.asOfMs === undefined || (version !== null && version !== reading.version);
-  if (isBehind) {
-    const left = await readOne(job, owner, told, { reading, due: true });
-    return left ?? nothing;
+  const version = versionOf(shelf);
+  if (await isReadNow(look, ctx.pg, askedMs)) return `shelf ${shelf.id} of ${owner} was read by another run`;
+  if (reading?.asOfMs === undefined || (version !== null && version !== reading.version)) {
+    const left = await readOne(look, owner, told, { reading, due: true });
+    return left ?? { unread: 0, undecided: [], late: [] };
   }
   const known = await membersOf(ctx.pg, key);
-  const read = await readVolumes(job, key, { known, look: false, count: shelves.count(shelf) });
+  const read = await readVolumes(look, key, { known, look: false, count: countOf(shelf) });
   if (typeof read === 'string') return read;
   const { replies, ids } = read;
-  const isShort = !isSame(ids, known) && ids.length < (shelves.count(shelf) ?? 0) && reading.version !== doubtOf(ids);
+  const isShort = !isSame(ids, known) && ids.length < (countOf(shelf) ?? 0) && reading.version !== doubtOf(ids);
   if (isShort || ids.includes('')) return `shelf ${shelf.id} of ${owner} shows fewer volumes than it counts`;
   const { batch } = itemsBatch(shelves.members, replies);
-  const record = recordOf(key);
   // If a volume appears twice, its first position counts.
   const once = { ...batch, records: batch.records.filter(({ id }, i) => ids.indexOf(id) === i) };
-  const seenMs = Math.max(lastOf(replies), reading.asOfMs! + 1);
-  const found = { ...read, reading, changedMs: seenMs, movedMs: seenMs };
-  const base = subjectOf(look, shelves.key, { askedMs, asOfMs: read.asOf }, () => 'differs');
-  const { root } = shelves.members.places.declared;
+  const seenMs = Math.max(lastOf(replies), reading.asOfMs + 1);
+  const base = ofOneReader(look, shelves.key, rows, { askedMs, asOfMs: read.asOf }, () => 'differs');
   const subject: Subject = {
     ...base,
-    declared: { declared: { root: shelves.merge.declared.root, others: [root] } },
+    declared: { declared: { root: shelves.merge.declared.root, others: [places] } },
     kind: differing => kindOfEdit(shelves.members.places, differing, 'contents of a shelf edited'),
     async judge(client, all, standing) {
       const verdicts = await base.judge(client, all, standing);
@@ -225,68 +137,33 @@ export async function examineContents(
       return { found: found.filter(({ at, id }) => at !== 'payload' || !refused.has(id)), refused: refused.size };
     },
     async write(tx) {
-      const { listed, shelved } = await storeShelf(tx, shelves, key, found);
+      const stored = await storeShelf(tx, key, { ...read, reading, changedMs: seenMs, movedMs: seenMs });
       await noteReading(tx.client, key, { asOfMs: read.asOf, version: reading.version });
-      const { seen, inserted, updated, deleted } = shelved;
-      const counts = { ...listed.counts, seen, inserted, updated, deleted, unchanged: seen - inserted - updated };
-      return { counts, rejects: listed.rejects };
+      return { counts: stored.counts, rejects: stored.listed.rejects };
     },
   };
   const reply = { arrived: 1, unreadable: [], asOf: read.asOf };
-  return examine(look, { subject, reply, batch: { ...batch, records: [{ place: 0, id: record }] } });
+  return examine(look, { subject, reply, batch: { ...batch, records: [{ place: 0, id: recordOf(key) }] } });
 }
 
-/** Fetches a shelf that no list shows twice by id, as a sweep does. Returns whether its existence is known now. */
-export async function examineShelfGone(look: Look, { shelves }: Catalog, key: ShelfKey): Promise<boolean> {
-  const { ctx } = look;
-  const askedMs = ctx.clock.now();
-  let asOfMs = Number.NaN;
-  for (let tries = 0; tries < 2; tries++) {
-    try {
-      await booksOf(ctx).send(shelves.get(key.owner, key.shelf), options(look));
-      return false;
-    } catch (error) {
-      if (!(error instanceof Gone || error instanceof Retry)) throw error;
-      if (error instanceof Retry || !Number.isFinite(error.asOf)) return false;
-      asOfMs = error.asOf;
-    }
-  }
-  return noteShelfGone(look, { shelves }, key, { askedMs, asOfMs });
-}
-
+/** Judges a stored shelf that the source says does not exist. Returns whether its state is known now. */
 export function noteShelfGone(
   look: Look,
-  { shelves }: Pick<Catalog, 'shelves'>,
-  key: ShelfKey,
+  one: Key,
   { askedMs, asOfMs }: { askedMs: Ms; asOfMs: Ms },
 ): Promise<boolean> {
   const { ctx, claim, repair } = look;
-  const { account } = claim;
-  const record = recordOf(key);
-  const standing = (client: Client) =>
-    standingOf(client, { account, stream: shelves.key }, [record], { askedMs, asOfMs, lock: repair });
+  const key = { account: claim.account, ...one };
+  const id = recordOf(key);
+  const { stream, standing } = ofOneReader(look, shelves.key, rows, { askedMs, asOfMs }, () => 'differs');
   return noteAbsent(
     look,
     {
-      stream: shelves.key,
-      id: record,
-      standing: async client => (await standing(client)).get(record),
-      isBelieved: async client => !(await isReadBeside(client, { account, stream: shelves.key }, askedMs)),
-      async markDeleted(client, at) {
-        const changedMs = goneBy(booksOf(ctx), asOfMs) - 1;
-        const empty = {
-          text: '[]',
-          positions: [],
-          all: true,
-          ...at,
-          changedMs,
-          movedMs: changedMs,
-          beforeMs: undefined,
-        };
-        const { deleted } = await shelve(client, key, empty);
-        await markShelfDeleted(client, claim, key, changedMs, at.nowMs);
-        return deleted + 1;
-      },
+      ...{ stream, id },
+      standing: async client => (await standing(client, [id], repair)).get(id),
+      isBelieved: async client => !(await isReadNow(look, client, askedMs)),
+      markDeleted: (client, at) =>
+        removeShelf(client, claim, key, { ...at, changedMs: goneBy(booksOf(ctx), asOfMs) - 1, beforeMs: undefined }),
     },
     { asOfMs },
   );

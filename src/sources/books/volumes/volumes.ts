@@ -53,6 +53,10 @@ export const volumes: ByIdStream<Volume> = {
     // Undefined for volumes of a shelf's first read.
     shownAt: `(select min(h.valid_from) from books.shelf_volume_history h
        where h.account_id = t.account_id and h.volume_id = t.id and h.position is not null and h.change_after is not null)`,
+    placed: `select m.volume_id as id from books.shelf_volumes m
+       join sync.coverage c on (c.account_id, c.stream_key, c.list) = (m.account_id, 'books.shelves', m.owner_id)
+       where m.account_id = $1 and m._removed_at is null`,
+    isShown: 'exists (select from books.shelf_volumes m where (m.account_id, m.volume_id) = (n.account_id, n.id))',
   },
   merge: buildMerge(table),
   ...factsOf(volume),

@@ -2,8 +2,15 @@
 
 import { limitsTold } from '../../../engine/budget/limits-told.ts';
 import { command } from '../../../engine/runs/pauses.ts';
-import { ShelfdeskError } from '../../../errors.ts';
-import { fail, ok, type SourceCheck, type SourceContext, skipped, warn } from '../../../ops/doctor/checks/check.ts';
+import {
+  answered,
+  fail,
+  ok,
+  type SourceCheck,
+  type SourceContext,
+  skipped,
+  warn,
+} from '../../../ops/doctor/checks/check.ts';
 import { judgeSource } from '../../../ops/doctor/checks/clocks.ts';
 import { readClocks } from '../../../status/off-clocks.ts';
 import { count } from '../../../words.ts';
@@ -27,18 +34,13 @@ export const helpdeskChecks: readonly SourceCheck<HelpdeskPart>[] = [
           `it refuses everybody's requests for another ${Math.ceil(frozenMs / 1000)} s (429), so nothing was asked`,
           'Wait, and run `npx shelfdesk doctor` again. If it happens often, look at HELPDESK_RESERVE and the other tools of the account.',
         );
-      try {
-        const { arrived, unreadable } = await oldestTickets(context);
-        if (unreadable.length > 0)
-          return warn(
-            `it answers, and ${unreadable.length} of ${count(arrived, 'ticket')} ${unreadable.length === 1 ? 'is' : 'are'} not as documented: ${unreadable[0]!.reason}`,
-            `See ${command(context.account, 'rejects drift')} and ${command(context.account, 'rejects list')} after the next run.`,
-          );
-        return ok(`it answers, and takes the token; ${count(arrived, 'ticket')} came`);
-      } catch (error) {
-        if (!(error instanceof ShelfdeskError)) throw error;
-        return fail(error.message, error.remedy);
-      }
+      return answered(oldestTickets(context), ({ arrived, unreadable }) => {
+        if (unreadable.length === 0) return ok(`it answers, and takes the token; ${count(arrived, 'ticket')} came`);
+        return warn(
+          `it answers, and ${unreadable.length} of ${count(arrived, 'ticket')} ${unreadable.length === 1 ? 'is' : 'are'} not as documented: ${unreadable[0]!.reason}`,
+          `See ${command(context.account, 'rejects drift')} and ${command(context.account, 'rejects list')} after the next run.`,
+        );
+      });
     },
   },
   {

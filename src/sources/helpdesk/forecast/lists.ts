@@ -12,24 +12,20 @@ import { gapsIn } from '../../../engine/forecast/forecast-rows.ts';
 import { evenly, type Imagined, merged, requestsOf } from '../../../engine/forecast/imagined-reading.ts';
 import { type Brought, dueAgain, partOfDetails } from '../../../engine/forecast/plan-details.ts';
 import type { Asked, Part } from '../../../engine/forecast/plan-time.ts';
-import * as engine from '../../../engine/forecast/planning.ts';
+import { type Planning, type Question, storeMs } from '../../../engine/forecast/planning.ts';
 import type { Reply } from '../../../engine/http/request.ts';
 import { endsOf, lookOf } from '../../../engine/load/list-ends.ts';
 import { type Ask, type Ms, secondMs } from '../../../engine/reading/reading.ts';
 import type { Range } from '../../../engine/runs/runs.ts';
 import { countLive } from '../../../engine/verify/stored-rows.ts';
-import type { DetailStream, ListStream, Row } from '../../source.ts';
+import type { ListStream, Row } from '../../source.ts';
+import { customers } from '../customers.ts';
+import { messages } from '../messages/messages.ts';
 import { helpdeskOf } from '../open.ts';
+import type { Ticket } from '../records.ts';
+import { tickets } from '../tickets.ts';
+import { users } from '../users.ts';
 import { cameBefore, countAgain, countRead, countReadSince, timesOfOurs } from './rows.ts';
-
-export interface Desk {
-  readonly users: ListStream<Row>;
-  readonly customers: ListStream<Row>;
-  readonly tickets: ListStream<Row>;
-  readonly messages: DetailStream<Row, Row>;
-}
-
-type Planning = engine.Planning & { readonly desk: Desk };
 
 /** Facts about the pages of a list, for imagined records instead of the stored ones. */
 const endsIn = async (planning: Planning, stream: ListStream<Row>, list: string) => ({
@@ -57,7 +53,13 @@ async function inquire<T extends Row>(
 
 // --- lists -------------------------------------------------------------------------------------------------------------
 
-export async function partsOfSync(planning: Planning, names: readonly string[]): Promise<Part[]> {
+/** The requests that a run will send. */
+export const partsOf = (planning: Planning, question: Question): Promise<Part[]> =>
+  question.kind === 'backfill'
+    ? partsOfBackfill(planning, question.streams, question.range)
+    : partsOfSync(planning, question.streams);
+
+async function partsOfSync(planning: Planning, names: readonly string[]): Promise<Part[]> {
   const parts: Part[] = [];
   let brought: Brought = { records: [], many: 0, fresh: 0 };
   if (names.includes('helpdesk.users')) parts.push(await topOfUsers(planning));
@@ -67,22 +69,20 @@ export async function partsOfSync(planning: Planning, names: readonly string[]):
     brought = read.brought;
     parts.push(read.part);
   }
-  if (names.includes('helpdesk.messages'))
-    parts.push(await partOfDetails(planning, planning.desk.messages, brought, {}));
+  if (names.includes('helpdesk.messages')) parts.push(await partOfDetails(planning, messages, brought, {}));
   return parts;
 }
 
 const partOf = (stream: string, asked: readonly Asked[]): Part => ({
   stream,
   readers: [asked],
-  storeMs: engine.storeMs.page,
+  storeMs: storeMs.page,
 });
 
 async function topOfUsers(planning: Planning): Promise<Part> {
-  const { ctx, nowMs, desk, assumed } = planning;
+  const { ctx, nowMs, assumed } = planning;
   const ours = await countLive(ctx.pg, ctx.account, 'helpdesk.users');
   assumed.add(ours > 0 ? `the source has as many users as the mirror (${ours})` : 'all users fit on one page');
-  const { users } = desk;
   const { firstLoad } = await readPosition(ctx.pg, keyOf(planning, 'helpdesk.users'), 'default', true);
   const ends = await endsIn(planning, users, 'default');
   const options = { ...users.paging, lookbackMs: helpdeskOf(ctx).lookbackMs, firstLoad, ends };
@@ -102,8 +102,7 @@ async function came(planning: Planning, stream: StreamKey, fromMs: Ms): Promise<
 }
 
 async function topOfCustomers(planning: Planning): Promise<Part> {
-  const { ctx, nowMs, desk, assumed, counts } = planning;
-  const { customers } = desk;
+  const { ctx, nowMs, assumed, counts } = planning;
   const { fromMs, firstLoad, walk } = await readPosition(
     ctx.pg,
     keyOf(planning, 'helpdesk.customers'),
@@ -137,10 +136,9 @@ async function again(planning: Planning, stream: ListStream<Row>): Promise<Asked
 }
 
 async function topOfTickets(planning: Planning): Promise<{ part: Part; brought: Brought }> {
-  const { ctx, nowMs, desk } = planning;
-  const { tickets } = desk;
+  const { ctx, nowMs } = planning;
   const brought: Brought = { records: [], many: 0, fresh: 0 };
-  const found: Row[] = [];
+  const found: Ticket[] = [];
   const asked: Asked[] = [];
   const shown = new Set<string>();
   const look = await lookOf(ctx, keyOf(planning, tickets.key), tickets);
@@ -179,7 +177,7 @@ function requestsOfLook({ stream, list }: NonNullable<Awaited<ReturnType<typeof 
 
 interface Top {
   readonly times: Imagined;
-  readonly records: readonly Row[];
+  readonly records: readonly Ticket[];
   /** Number of tickets whose messages are not stored. */
   readonly wanted: number;
   /** The default list also shows these tickets, so this list will not be read. */
@@ -198,10 +196,9 @@ async function topOf(
     firstLoad,
     isFirst,
     shows,
-  }: { fromMs: Ms; firstLoad: boolean; isFirst: boolean; shows?: ((record: Row) => boolean) | undefined },
+  }: { fromMs: Ms; firstLoad: boolean; isFirst: boolean; shows?: ((record: Ticket) => boolean) | undefined },
 ): Promise<Top> {
-  const { nowMs, counts, assumed, desk } = planning;
-  const { tickets } = desk;
+  const { nowMs, counts, assumed } = planning;
   const { perPage } = tickets.paging;
   const since = Math.max(0, fromMs - secondMs);
   if (!counts || (!isFirst && !firstLoad)) {
@@ -247,20 +244,20 @@ async function topOf(
 
 // --- gaps -------------------------------------------------------------------------------------------------------------
 
-export async function partsOfBackfill(planning: Planning, names: readonly string[], range: Range): Promise<Part[]> {
+async function partsOfBackfill(planning: Planning, names: readonly string[], range: Range): Promise<Part[]> {
   const parts: Part[] = [];
   let missing = 0;
-  for (const name of ['users', 'customers', 'tickets'] as const) {
-    if (!names.includes(planning.desk[name].key)) continue;
-    const read = await gapsOfStream(planning, planning.desk[name], range);
+  for (const stream of [users, customers, tickets] as readonly ListStream<Row>[]) {
+    if (!names.includes(stream.key)) continue;
+    const read = await gapsOfStream(planning, stream, range);
     parts.push(read.part);
-    if (name === 'tickets') missing = read.missing;
+    if (stream.key === tickets.key) missing = read.missing;
   }
   if (!names.includes('helpdesk.messages')) return parts;
   const scope = { fromMs: range.since?.getTime(), toMs: range.until?.getTime() };
   const more = range.again ? await countAgain(planning.ctx.pg, planning.ctx.account, range) : 0;
   const brought = { records: [], many: missing + more, fresh: 0 };
-  return [...parts, await partOfDetails(planning, planning.desk.messages, brought, scope)];
+  return [...parts, await partOfDetails(planning, messages, brought, scope)];
 }
 
 async function gapsOfStream(

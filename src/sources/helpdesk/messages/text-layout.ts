@@ -285,51 +285,5 @@ function quoted(text: string): string {
 function numbersOf(attributes: ReadonlyMap<string, string>): () => string {
   const start = Number(attributes.get('start') ?? '1');
   let n = Number.isSafeInteger(start) ? start : 1;
-  const written = styles.get(attributes.get('type') ?? '') ?? String;
-  return () => ` ${n >= 1 ? written(n++) : n++}. `;
-}
-
-const styles = new Map<string, (n: number) => string>([
-  ['a', n => lettersOf(n)],
-  ['A', n => lettersOf(n).toUpperCase()],
-  ['i', n => romanOf(n).toLowerCase()],
-  ['I', n => romanOf(n)],
-]);
-
-function lettersOf(n: number): string {
-  let letters = '';
-  for (let left = n; left > 0; left = Math.floor((left - 1) / 26))
-    letters = String.fromCharCode(97 + ((left - 1) % 26)) + letters;
-  return letters;
-}
-
-const numerals = Object.entries({
-  M: 1000,
-  CM: 900,
-  D: 500,
-  CD: 400,
-  C: 100,
-  XC: 90,
-  L: 50,
-  XL: 40,
-  X: 10,
-  IX: 9,
-  V: 5,
-  IV: 4,
-  I: 1,
-});
-
-/** Largest number written in Roman numerals. */
-const largestRoman = 3999;
-
-function romanOf(n: number): string {
-  if (n > largestRoman) return String(n);
-  let left = n;
-  return numerals
-    .map(([numeral, value]) => {
-      const times = Math.floor(left / value);
-      left -= times * value;
-      return numeral.repeat(times);
-    })
-    .join('');
+  return () => ` ${n++}. `;
 }
