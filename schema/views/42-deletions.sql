@@ -172,7 +172,8 @@ begin atomic
     when 'books.volumes' then (
       select case when bool_and(v._checked_at is not null) then min(v._checked_at) end
       from books.volumes v where v.account_id = account and v._deleted_at is null)
-    else sync.deletes_checked_at(account, k.stream_key) end
+    -- When the details of a further source were read again is not noted for all of them.
+    else case when k.follows is null then sync.deletes_checked_at(account, k.stream_key) end end
   from sync.streams k
   where k.stream_key = sync.key_of(unchecked_since.stream);
 end;
