@@ -54,6 +54,8 @@ export interface RunsAsked {
   readonly state?: string | undefined;
   readonly open?: boolean;
   readonly endedAfter?: Date;
+  /** Runs that are known already. */
+  readonly except?: readonly number[];
   readonly limit?: number | undefined;
 }
 
@@ -74,7 +76,7 @@ const times = ['started_at', 'finished_at', 'deferred_until'] as const;
 
 /** The newest first. */
 export async function readRuns(db: Pick<pg.ClientBase, 'query'>, asked: RunsAsked, now: Date): Promise<Run[]> {
-  const { account, run, kind, state, open = false, endedAfter, limit } = asked;
+  const { account, run, kind, state, open = false, endedAfter, except = [], limit } = asked;
   const { rows } = await db.query<Run>(
     `select r.account_id as account, r.id as run, r.kind, r.state, r.finished_at is null and t.paused as paused, r.started_at, r.finished_at,
        extract(epoch from coalesce(r.finished_at, $1) - r.started_at)::float8 as seconds, t.streams,
@@ -94,9 +96,9 @@ export async function readRuns(db: Pick<pg.ClientBase, 'query'>, asked: RunsAske
        order by array_position(array[4, 1, 2, 130, 3], s.exit_code), s.finished_at limit 1) e on true
      where ($2::text is null or o.account_id = $2) and ($3::bigint is null or o.id = $3) and ($4::text is null or o.kind = $4)
        and ($5::text is null or $5 = case when r.finished_at is null and t.paused then 'paused' else r.state end)
-       and (not $6 or o.finished_at is null) and ($7::timestamptz is null or o.finished_at > $7)
+       and (not $6 or o.finished_at is null) and ($7::timestamptz is null or o.finished_at > $7) and o.id <> all ($9)
      order by o.id desc limit $8`,
-    [now, account, run, kind, state, open, endedAfter, limit],
+    [now, account, run, kind, state, open, endedAfter, limit, except],
   );
   const date = (time: unknown) => (time === null ? null : new Date(time as string));
   for (const one of rows.flatMap(({ streams }) => streams)) for (const name of times) one[name] = date(one[name]);

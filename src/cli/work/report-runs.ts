@@ -25,7 +25,8 @@ export function reporterOf({
   const whose = (account: string) => (several ? `${account}: ` : '');
   const beganMs = clock.now();
   let sinceMs = beganMs;
-  let told = new Set<number>();
+  /** When the runs ended that are known. */
+  const known = new Map<number, number>();
   const retries = new WeakMap<Context, () => void>();
   return async members => {
     for (const { ctx } of members) {
@@ -35,12 +36,13 @@ export function reporterOf({
     }
     const nextMs = Math.max(beganMs, clock.now() - lateMs);
     const workers = members.map(({ worker }) => worker);
-    const ended = await readRuns(pg, { account: null, endedAfter: new Date(sinceMs) }, new Date(nextMs));
+    const asked = { account: null, endedAfter: new Date(sinceMs), except: [...known.keys()] };
+    const ended = await readRuns(pg, asked, new Date(nextMs));
+    for (const { run, finished_at } of ended) known.set(run, finished_at!.getTime());
     const runs = ended
       .filter(({ streams }) => streams.some(({ worker }) => worker !== null && workers.includes(worker)))
       .sort((one, other) => one.finished_at!.getTime() - other.finished_at!.getTime());
     for (const { account, run, kind, state, finished_at, error, remedy, ...all } of runs) {
-      if (told.has(run)) continue;
       const { seen, inserted, updated, unchanged, deleted, rejected, cleaned, credits } = all;
       const counts = { seen, inserted, updated, unchanged, deleted, rejected, cleaned, credits };
       const found = inserted + updated + deleted + rejected > 0;
@@ -55,8 +57,8 @@ export function reporterOf({
       else log.warn(details, line);
       if (error) log.warn({ account, run }, `${error}. ${remedy ?? ''}`.trim());
     }
-    told = new Set(runs.map(({ run }) => run));
     sinceMs = nextMs;
+    for (const [run, endedMs] of known) if (endedMs <= sinceMs) known.delete(run);
   };
 }
 

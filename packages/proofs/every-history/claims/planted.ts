@@ -18,6 +18,10 @@ const sums = inFile('src/engine/commit/sums.ts');
 const slots = inFile('src/engine/runs/slots.ts');
 const workers = inFile('src/engine/runs/workers.ts');
 const living = inFile('src/status/workers.ts');
+const unlocked = [
+  ...runs('transaction(db, work, `${durably}; ${lockSql(account)}`);', 'transaction(db, work, durably);'),
+  ...runs('${withPlansByKey}; ${lockSql(account)}`);', '${withPlansByKey}`);'),
+];
 const crash = { world: 'a page, several at once, and what a power cut takes back' };
 const slot = { world: 'slots of the schedule, and a sweep that is open' };
 const stream = { world: 'a stream, two workers, two deliveries' };
@@ -25,7 +29,10 @@ const ends = { world: 'two streams of a run, and how it ends' };
 
 export const plantedInClaims: Readonly<Record<string, Planted>> = {
   'streams of two sources that end at once do not wait for each other': {
-    mistakes: runs("await client.query('select from sync.stored_runs where id = $1 for no key update', [run]);", ''),
+    mistakes: runs(
+      "await byKey(client, 'lock run', 'select from sync.stored_runs where id = $1 for no key update', [run]);",
+      '',
+    ),
     foundIn: { race: 'worker 1 finishes tickets of run 1 under token 1, while worker 2 finishes books.shelves' },
   },
   'the token is not raised': {
@@ -121,7 +128,10 @@ export const plantedInClaims: Readonly<Record<string, Planted>> = {
     foundIn: { world: 'a job that fails beside another one' },
   },
   'another account makes a stream busy': {
-    mistakes: claims('o.account_id = s.account_id and o.stream_key = s.stream_key', 'o.stream_key = s.stream_key'),
+    mistakes: claims(
+      "where account_id = s.account_id and state = 'running' offset 0) p",
+      "where s.account_id > '' and state = 'running' offset 0) p",
+    ),
     foundIn: { world: 'a stream of two accounts' },
   },
   'runs of another account are ended': {
@@ -160,7 +170,7 @@ export const plantedInClaims: Readonly<Record<string, Planted>> = {
     foundIn: slot,
   },
   'two take slots without the lock of the account': {
-    mistakes: runs('transaction(db, work, `${durably}; ${lockSql(account)}`);', 'transaction(db, work, durably);'),
+    mistakes: unlocked,
     foundIn: {
       race: 'claims the slot of nightly at minute -60, while worker 2 claims the slot of nightly at minute 0',
     },
@@ -170,10 +180,7 @@ export const plantedInClaims: Readonly<Record<string, Planted>> = {
     foundIn: { race: 'takes up tickets of run 1 as job a, while a person ends run 1' },
   },
   'two take up without the lock of the account': {
-    mistakes: [
-      ...claims('\n       for update of s', ''),
-      ...runs('transaction(db, work, `${durably}; ${lockSql(account)}`);', 'transaction(db, work, durably);'),
-    ],
+    mistakes: [...claims('\n       for update of s', ''), ...unlocked],
     foundIn: { race: 'takes up tickets of run 1 as job a, while worker 2 takes up tickets of run 1 as job b' },
   },
 };

@@ -8,11 +8,12 @@ import { type Context, type Outcome, sourceNow, sourceOf } from '../../context.t
 import { transaction } from '../../database/pool.ts';
 import { detailsLeft } from '../../deletions/rotation.ts';
 import { noteSwept } from '../../deletions/swept-ranges.ts';
+import { Pending } from '../../details/pending.ts';
 import type { Claim } from '../../runs/claims.ts';
 import type { Look } from '../compare-reply.ts';
 import { isFree } from '../is-free.ts';
 import { examineSample, liveOf } from '../one-by-one.ts';
-import { oldestAsOf, oldestRead } from './chosen-records.ts';
+import { oldestAsOf } from './chosen-records.ts';
 import { type Compared, examineDetail } from './examine-detail.ts';
 
 /** Records per query of the oldest members. */
@@ -53,12 +54,14 @@ async function rereadOldest(
   const { ctx, claim } = look;
   const { details } = compared;
   const tried = new Set<string>();
+  const pending = new Pending(ctx.pg, claim.account, details);
   const next = async () => {
-    const beforeMs = sourceNow(ctx, details.source) - ageMs;
+    const nowMs = ctx.clock.now();
+    const when = { agedMs: sourceNow(ctx, details.source) - ageMs, startedMs: nowMs, nowMs };
     const left = Math.min(batchSize, perHour - tried.size);
-    const oldest = await oldestRead(ctx.pg, claim.account, details, beforeMs, left + tried.size);
+    const oldest = await pending.aged(when, left + tried.size);
     // A record that cannot be read stays among the oldest, so failed records count as tried too.
-    return oldest.filter(id => !tried.has(id)).slice(0, left);
+    return oldest.flatMap(({ id }) => (tried.has(id) ? [] : [id])).slice(0, left);
   };
   while (ctx.clock.monotonic() - begunMs < longestMs) {
     const ids = await next();
