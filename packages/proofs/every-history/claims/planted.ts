@@ -25,7 +25,10 @@ const ends = { world: 'two streams of a run, and how it ends' };
 
 export const plantedInClaims: Readonly<Record<string, Planted>> = {
   'streams of two sources that end at once do not wait for each other': {
-    mistakes: runs("await client.query('select from sync.stored_runs where id = $1 for no key update', [run]);", ''),
+    mistakes: runs(
+      "await byKey(client, 'lock run', 'select from sync.stored_runs where id = $1 for no key update', [run]);",
+      '',
+    ),
     foundIn: { race: 'worker 1 finishes tickets of run 1 under token 1, while worker 2 finishes books.shelves' },
   },
   'the token is not raised': {
@@ -121,7 +124,10 @@ export const plantedInClaims: Readonly<Record<string, Planted>> = {
     foundIn: { world: 'a job that fails beside another one' },
   },
   'another account makes a stream busy': {
-    mistakes: claims('o.account_id = s.account_id and o.stream_key = s.stream_key', 'o.stream_key = s.stream_key'),
+    mistakes: claims(
+      "where account_id = s.account_id and state = 'running' offset 0",
+      "where state = 'running' offset 0",
+    ),
     foundIn: { world: 'a stream of two accounts' },
   },
   'runs of another account are ended': {
@@ -160,7 +166,7 @@ export const plantedInClaims: Readonly<Record<string, Planted>> = {
     foundIn: slot,
   },
   'two take slots without the lock of the account': {
-    mistakes: runs('transaction(db, work, `${durably}; ${lockSql(account)}`);', 'transaction(db, work, durably);'),
+    mistakes: runs('transaction(db, work, `${begin}; ${lockSql(account)}`);', 'transaction(db, work, begin);'),
     foundIn: {
       race: 'claims the slot of nightly at minute -60, while worker 2 claims the slot of nightly at minute 0',
     },
@@ -172,7 +178,7 @@ export const plantedInClaims: Readonly<Record<string, Planted>> = {
   'two take up without the lock of the account': {
     mistakes: [
       ...claims('\n       for update of s', ''),
-      ...runs('transaction(db, work, `${durably}; ${lockSql(account)}`);', 'transaction(db, work, durably);'),
+      ...runs('transaction(db, work, `${begin}; ${lockSql(account)}`);', 'transaction(db, work, begin);'),
     ],
     foundIn: { race: 'takes up tickets of run 1 as job a, while worker 2 takes up tickets of run 1 as job b' },
   },
