@@ -145,6 +145,7 @@ from (
   where a.checked_at > now() - interval '30 days' and a.kind is not null
   group by a.account_id, a.source, a.stream, a.stream_key, one.kind
   having count(distinct a.run_id) >= 2) k
+left join sync.streams f using (stream_key)
 cross join lateral (
   select case
       when k.kind in ('changed here', 'only here') then null
@@ -154,6 +155,7 @@ cross join lateral (
       when k.stream_key = 'helpdesk.users' then 'SCHEDULE_NIGHTLY'
       when k.stream_key = 'books.shelves' then 'BOOKS_SHELF_AGE_HOURS'
       when k.stream_key = 'books.volumes' then 'BOOKS_VOLUME_AGE_DAYS'
+      when f.follows is not null then null
       else 'SWEEP_AGE_DAYS' end as setting,
     case
       when k.kind in ('changed here', 'only here') then 'Another program writes to these tables. Only the worker may write to them.'
@@ -163,6 +165,7 @@ cross join lateral (
       when k.stream_key = 'helpdesk.users' then 'Nothing announces it: let the night come more often, by SCHEDULE_NIGHTLY.'
       when k.stream_key = 'books.shelves' then 'Nothing announces it: set BOOKS_SHELF_AGE_HOURS lower, so that shelves are read again sooner.'
       when k.stream_key = 'books.volumes' then 'Nothing announces it: set BOOKS_VOLUME_AGE_DAYS lower, so that volumes are read again sooner.'
+      when f.follows is not null then 'Nothing announces it: declare fewer ageDays for the stream, so that it is read again sooner.'
       else 'Nothing announces it: set SWEEP_AGE_DAYS lower, so that everything is looked at again sooner.' end as remedy) r;
 comment on view sync.recommendations is
   'Kinds of difference that audits and verifications found in at least two runs of the last 30 days, with their remedy.';

@@ -1,5 +1,16 @@
 -- How complete each stream is.
 
+-- `migrate` adds the streams of details that further sources declare.
+create or replace view sync.waiting_details as
+select t.account_id, 'helpdesk.messages' as stream_key, t.id as record_id, t.updated_at as waits_since
+from helpdesk.tickets t
+where (t._messages_as_of is null or t._messages_as_of < t.updated_at) and t._deleted_at is null;
+comment on view sync.waiting_details is 'Records that are new or have changed, and whose details are still to be read.';
+comment on column sync.waiting_details.account_id is 'The account.';
+comment on column sync.waiting_details.stream_key is 'The stream of the details.';
+comment on column sync.waiting_details.record_id is 'The record whose details are to be read.';
+comment on column sync.waiting_details.waits_since is 'When the record was last changed.';
+
 create or replace function sync.complete_through(account text, stream text) returns timestamptz
 language sql stable
 begin atomic
@@ -19,11 +30,16 @@ begin atomic
       when sync.lists_complete_through(account, 'books.shelves') is not null then least(
         sync.lists_complete_through(account, 'books.shelves'),
         (select min(w.waits_since) from sync.waiting_volumes w where w.account_id = account and not w.rejected)) end
-    else sync.lists_complete_through(account, sync.key_of(complete_through.stream))
+    else (
+      select case when l.through is not null then least(l.through, (
+        select min(w.waits_since) from sync.waiting_details w where w.account_id = account and w.stream_key = k.stream_key)) end
+      from sync.streams k
+      cross join lateral (select sync.lists_complete_through(account, coalesce(k.source || '.' || k.follows, k.stream_key)) as through offset 0) l
+      where k.stream_key = sync.key_of(complete_through.stream))
   end;
 end;
 comment on function sync.complete_through is
-  'The stream is complete up to this time, except for its open rejects; null if it was never read. Messages: up to the first ticket with pending messages. Volumes: up to the first volume with a pending fetch by id. The argument is the stream''s key, or its short name if only one source has a stream of that name.';
+  'The stream is complete up to this time, except for its open rejects; null if it was never read. Details, such as messages: up to the first record whose details are pending. Volumes: up to the first volume with a pending fetch by id. The argument is the stream''s key, or its short name if only one source has a stream of that name.';
 
 create or replace function sync.complete_from(account text, stream text) returns timestamptz
 language sql stable
@@ -131,6 +147,13 @@ begin atomic
       where w.account_id = behind.account and not w.rejected and (v._checked_at is not null or exists (
         select from books.shelf_volume_history h
         where h.account_id = w.account_id and h.volume_id = w.id and h.position is not null and h.change_after is not null)))
+    else (
+      select min(w.waits_since) from sync.waiting_details w
+      where w.account_id = behind.account and w.stream_key = n.stream_key and w.waits_since > n.mirrored_since
+        and not exists (
+          select from sync.rejects r
+          where r.account_id = w.account_id and r.stream_key = w.stream_key and r.ask_id = w.record_id and r.cleared_at is null
+          offset 0))
     end))
   from known n
   where n.top > n.mirrored_since - interval '1 hour';
@@ -193,13 +216,9 @@ cross join lateral (
   select count(*) as gaps from sync.gaps h where h.account_id = s.account_id and h.stream_key = s.stream_key) h
 cross join lateral (
   select case s.stream_key
-    when 'helpdesk.messages' then (
-      select count(*) from helpdesk.tickets t
-      where t.account_id = s.account_id
-        and (t._messages_as_of is null or t._messages_as_of < t.updated_at)
-        and t._deleted_at is null)
     when 'books.volumes' then (select count(*) from sync.waiting_volumes w where w.account_id = s.account_id)
-    else 0 end as waiting) w
+    else (
+      select count(*) from sync.waiting_details w where w.account_id = s.account_id and w.stream_key = s.stream_key) end as waiting) w
 cross join lateral (select sync.behind(s.account_id, s.stream_key) as behind offset 0) b
 left join sync.targets t on (t.account_id, t.subject) = (s.account_id, s.stream_key)
 left join lateral (
@@ -235,7 +254,7 @@ comment on column sync.status.complete_from is
   'Records last changed before this time may be missing: the mirror starts here. Null: complete from the beginning.';
 comment on column sync.status.lag is 'Time since complete_through.';
 comment on column sync.status.gaps is 'Number of unread ranges below the high-water mark; see sync.gaps.';
-comment on column sync.status.waiting is 'Tickets with pending messages; volumes with a pending fetch by id.';
+comment on column sync.status.waiting is 'Records with pending details, such as tickets with pending messages; volumes with a pending fetch by id.';
 comment on column sync.status.open_rejects is 'Number of records that could not be stored; see sync.rejects.';
 comment on column sync.status.last_run is 'The last run that read the stream. Audits and verifications do not count.';
 comment on column sync.status.last_state is 'State of that run.';

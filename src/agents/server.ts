@@ -5,8 +5,9 @@ import { z } from 'zod';
 import { readCatalog, type Schema } from '../analytics/catalog.ts';
 import { findQuery, type Query } from '../analytics/questions.ts';
 import { isAway, ShelfdeskError, UsageError } from '../errors.ts';
+import { objectsOf } from '../privacy/ask.ts';
 import { judge } from '../privacy/judge.ts';
-import { newPassword } from '../privacy/readers.ts';
+import { newName } from '../privacy/readers.ts';
 import { briefly, readCovered } from './covered.ts';
 import { describeAll, describeOne } from './described.ts';
 import { fenced } from './fence.ts';
@@ -250,22 +251,15 @@ function addMetrics(server: McpServer, db: pg.Pool): void {
 // --- results --------------------------------------------------------------------------------------------------------
 
 /** A fence has another name in each answer. */
-const fence = (text: string) =>
-  fenced(
-    text,
-    newPassword()
-      .replaceAll(/[^A-Za-z0-9]/g, '')
-      .slice(0, 12),
-  );
+const fence = (text: string) => fenced(text, newName());
 const dateOf = (time: string | undefined) => (time === undefined ? undefined : new Date(time));
 const text = (text: string) => ({ type: 'text' as const, text });
 const plain = (value: unknown): Result => ({ content: [text(JSON.stringify(value))] });
 
 function toldOf({ names, rows, covered, cut, certain }: Told, more: object): Result {
-  const objects = rows.map(row => Object.fromEntries(names.map((name, i) => [name, row[i]])));
   const holds = certain && { certain_from: certain.from, certain_as_of: certain.asOf };
   const about = { ...more, rows: rows.length, ...cutWords(cut), ...holds, ...briefly(covered) };
-  return { content: [text(JSON.stringify(about)), text(fence(JSON.stringify(objects)))] };
+  return { content: [text(JSON.stringify(about)), text(fence(JSON.stringify(objectsOf({ names, rows }))))] };
 }
 
 const cutWords = (cut: Told['cut']) =>

@@ -43,7 +43,6 @@ export interface Fleet {
   files: readonly string[];
 }
 
-/** The page. */
 export interface WebConfig {
   /** Undefined: only the command `web` serves the page. */
   port: number | undefined;

@@ -23,21 +23,30 @@ export const servedBy = (config: Config): Served => ({ config, sources: configur
 
 export const servedOf = ({ accounts }: Fleet): Served[] => accounts.map(servedBy);
 
+/** The accounts that there are, and those that a command means. Throws UsageError if there is no account of --account. */
+async function accountsMeant({ asked }: Pick<Deps, 'asked'>, db: pg.Pool | undefined) {
+  const { fleet, account: named } = asked();
+  const [served, refused] = [servedOf(fleet), fleet.refused.map(({ account }) => account)];
+  const known = allAccounts(served, refused, db ? await accountNames(db) : []);
+  if (named !== undefined && !known.includes(named)) throw unknownAccount(named, known);
+  const set = setAccounts(served, refused);
+  const meant = named !== undefined ? [named] : set.length > 0 ? set : known;
+  const configOf = (account: string): Config =>
+    fleet.accounts.find(one => one.account === account) ?? withoutSettings(account);
+  return { refused: fleet.refused, known, meant, configOf };
+}
+
 /**
  * The account of --account. Default: the only account with settings; else the only account of the warehouse; else
  * `default`. Throws UsageError if the account is unknown or refused. `db` is undefined if the tables do not exist yet.
  */
 export async function chosenAccount(deps: Pick<Deps, 'asked'>, db: pg.Pool | undefined): Promise<Config> {
-  const { fleet, account: named } = deps.asked();
-  const [served, refused] = [servedOf(fleet), fleet.refused.map(({ account }) => account)];
-  const known = allAccounts(served, refused, db ? await accountNames(db) : []);
-  const set = setAccounts(served, refused);
-  const from = set.length > 0 ? set : known;
-  const account = named ?? (from.length === 1 ? from[0]! : 'default');
-  const wrong = fleet.refused.find(one => one.account === account);
+  const { refused, known, meant, configOf } = await accountsMeant(deps, db);
+  const account = meant.length === 1 ? meant[0]! : 'default';
+  const wrong = refused.find(one => one.account === account);
   if (wrong) throw wrong.error;
-  if (!known.includes(account)) throw unknownAccount(named, known);
-  return fleet.accounts.find(one => one.account === account) ?? withoutSettings(account);
+  if (!known.includes(account)) throw unknownAccount(undefined, known);
+  return configOf(account);
 }
 
 /** The warehouse, opened for a command about one account. */
@@ -77,16 +86,12 @@ export async function chosenAccounts(
   deps: Pick<Deps, 'asked'>,
   db: pg.Pool | undefined,
 ): Promise<{ accounts: readonly Config[]; refused: Fleet['refused'] }> {
-  const { fleet, account: named } = deps.asked();
-  const [served, wrong] = [servedOf(fleet), fleet.refused.map(({ account }) => account)];
-  const known = allAccounts(served, wrong, db ? await accountNames(db) : []);
-  if (named !== undefined && !known.includes(named)) throw unknownAccount(named, known);
-  const set = setAccounts(served, wrong);
-  const wanted = named !== undefined ? [named] : set.length > 0 ? set : known;
-  const accounts = wanted
-    .filter(account => !wrong.includes(account))
-    .map(account => fleet.accounts.find(one => one.account === account) ?? withoutSettings(account));
-  return { accounts, refused: fleet.refused.filter(({ account }) => wanted.includes(account)) };
+  const { refused, meant, configOf } = await accountsMeant(deps, db);
+  const isRefused = (account: string) => refused.some(one => one.account === account);
+  return {
+    accounts: meant.filter(account => !isRefused(account)).map(configOf),
+    refused: refused.filter(({ account }) => meant.includes(account)),
+  };
 }
 
 const unknownAccount = (named: string | undefined, known: readonly string[]) =>

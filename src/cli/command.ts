@@ -18,7 +18,6 @@ export interface Deps {
   readonly signal: AbortSignal;
 }
 
-/** Adds a command to the program. */
 export type AddCommand = (program: Command, deps: Deps, act: Act) => void;
 
 /** Wraps an action so that it sets the exit code: the one that it returns or throws with a ShelfdeskError, else `ok`. */
@@ -32,7 +31,6 @@ export const jsonOption = ['--json', 'print one JSON document on stdout'] as con
 /** Text below the options of a command, in lines of 80 characters. */
 export const note = (text: string): string => `\n${wrapped(text, 80).join('\n')}`;
 
-/** Resolves when the signal aborts. */
 export function aborted(signal: AbortSignal): Promise<void> {
   return new Promise(resolve => {
     if (signal.aborted) resolve();

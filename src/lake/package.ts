@@ -16,7 +16,6 @@ import type { LakePlace } from './table.ts';
 export const lakeInstall = 'Run `npm install shelfdesk-lake`; in a clone, `npm ci`.';
 
 type LakePackage = ReturnType<typeof import('shelfdesk-lake').lakeOf>;
-/** An open lake. */
 export type Lake = Awaited<ReturnType<LakePackage['openLake']>>;
 export type Exported = Awaited<ReturnType<LakePackage['exportTo']>>;
 /** What the program gives to the package. */

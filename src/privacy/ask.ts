@@ -24,6 +24,10 @@ export interface Named {
   readonly rows: readonly (readonly Value[])[];
 }
 
+/** The rows as objects, by column. */
+export const objectsOf = ({ names, rows }: Named): Record<string, Value>[] =>
+  rows.map(row => Object.fromEntries(names.map((name, i) => [name, row[i]])));
+
 /** Runs `work` in a transaction that only reads, and rolls it back. `path`: the schemas of plain names. */
 export async function readOnly<T>(client: Client, path: string, work: () => Promise<T>): Promise<T> {
   try {

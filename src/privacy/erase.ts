@@ -10,7 +10,7 @@ import type { StreamKey } from '../engine/database/stream-key.ts';
 import { command } from '../engine/runs/pauses.ts';
 import { UsageError } from '../errors.ts';
 import { formsIn } from './contact-normalisation.ts';
-import { changesNaming, cutOlderWords, emptyDrift, emptyTraces } from './personal-data-scan.ts';
+import { changesNaming, emptyDrift, emptyTraces, forgetRequests } from './personal-data-scan.ts';
 import { type Clues, noClues, type People, type Personal, type Who } from './redact.ts';
 
 export interface Removed {
@@ -66,14 +66,8 @@ export async function eraseNamed(
   await requireRules(client, account, streams);
   const asked = 'contact' in whom ? [] : [whom.customer];
   const contacts = 'contact' in whom ? [whom.contact] : await people.contactsOf(client, account, asked);
-  const { customers, rows } = await eraseThem(
-    client,
-    account,
-    { asked, found: { ...noClues, contacts } },
-    now,
-    streams,
-  );
-  return { customers, rows: { ...rows, failures: await cutOlderWords(client, account) } };
+  await forgetRequests(client, account);
+  return eraseThem(client, account, { asked, found: { ...noClues, contacts } }, now, streams);
 }
 
 /**

@@ -171,35 +171,7 @@ export async function emptyDrift(
   return (rowCount ?? 0) + (named.rowCount ?? 0);
 }
 
-const textsOfFailures = [
-  ...[
-    ['sync.stored_run_streams', 'error'],
-    ['sync.deletion_candidates', 'error'],
-    ['sync.gap_reasons', 'reason'],
-  ],
-  ...[
-    ['sync.rejects', 'reason'],
-    ['sync.alarms', 'says'],
-    ['sync.hand_offs', 'withheld'],
-  ],
-];
-/** The words may have any form, so nothing behind the status stays. A status of this version is followed by a colon. */
-const withWords = String.raw`([A-Z]+ /\S*: [1-5][0-9]{2}) .*$`;
-
-/**
- * Cuts what older versions stored of the source's words about failures, behind the status: `GET /tickets: 422 Ann Example is unknown`.
- * They may name people, and follow no rule. This version stores none. Returns the number of texts that had any.
- */
-export async function cutOlderWords(client: Queryable, account: string): Promise<number> {
-  // It proves nothing, and may be lost.
+/** The log of requests proves nothing, and may be lost. */
+export async function forgetRequests(client: Queryable, account: string): Promise<void> {
   await client.query('delete from sync.request_logs where account_id = $1', [account]);
-  let cut = 0;
-  for (const [table, column] of textsOfFailures) {
-    const { rowCount } = await client.query(
-      `update ${table} set ${column} = regexp_replace(${column}, $2, '\\1') where account_id = $1 and ${column} ~ $2`,
-      [account, withWords],
-    );
-    cut += rowCount ?? 0;
-  }
-  return cut;
 }

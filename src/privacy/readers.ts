@@ -298,6 +298,9 @@ async function allowed<T>(db: pg.Pool, group: string, work: () => Promise<T>): P
 
 export const newPassword = (): string => randomBytes(24).toString('base64url');
 
+/** A name that nobody can guess, of small letters and digits. */
+export const newName = (): string => randomBytes(6).toString('hex');
+
 /** SCRAM verifier of a password, RFC 5803. */
 export function verifierOf(password: string): string {
   const rounds = 4096;

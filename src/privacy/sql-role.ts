@@ -15,6 +15,7 @@ import {
   endSessions,
   groupOf,
   join,
+  newName,
   newPassword,
   ofAgents,
   refusePublicCreate,
@@ -144,9 +145,7 @@ export async function openOwnReader(
 
 async function asLogin(db: pg.Pool, url: string, now: Date, login: Login): Promise<Omit<OwnReader, 'path'>> {
   await removeForgotten(db, now, login);
-  const name = `${login.prefix}_${newPassword()
-    .replaceAll(/[^a-z0-9]/g, '')
-    .slice(0, 12)}`;
+  const name = `${login.prefix}_${newName()}`;
   const password = newPassword();
   const line = lineFor(url, name, password);
   const until = new Date(now.getTime() + validMs).toISOString();

@@ -18,5 +18,5 @@ export {
   textsByName,
   time,
 } from './record/record.ts';
-export { created, feed, fullRefresh, incremental } from './service/declared.ts';
+export { created, details, feed, fullRefresh, incremental } from './service/declared.ts';
 export { defineService, perDay, perHour, perMinute, perSecond } from './service/service.ts';

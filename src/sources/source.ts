@@ -96,6 +96,8 @@ export interface SourceTable {
   readonly parent?: string;
   /** The time by which versions are ordered. */
   readonly version?: string;
+  /** Short names of the streams that read details of each record. */
+  readonly details?: readonly string[];
   readonly histories?: Kind['histories'];
 }
 
@@ -237,7 +239,7 @@ interface Described {
   readonly pending?: Pending;
   /** Whether the nightly run reads this stream even if no record is waiting, to fetch names that are due. */
   readonly nightlyDetails?: boolean;
-  /** Short names of the streams that read details of each record. They have columns in its table (see row-facts.ts). */
+  /** Short names of the streams that read details of each record. They have columns in its table (see readingOf). */
   readonly details?: readonly string[];
   /** Rows of other streams that die with the record. */
   readonly parts?: readonly Part[];
@@ -352,6 +354,15 @@ export interface Name {
   readonly record: z.ZodType<Named>;
 }
 
+/** How the members of a record are listed. */
+export interface MemberList {
+  readonly read: Reader;
+  readonly perPage: number;
+  /** A page shows how many members there are, or is the last one if it shows very few. Otherwise its reply names the next page. */
+  readonly isCounted: boolean;
+  request(id: string, ask: Ask): Request<Row>;
+}
+
 /** A computed value of a record, and the drift that the computation found. */
 export interface Derived {
   readonly value: unknown;
@@ -364,10 +375,12 @@ export interface Derived {
  */
 export interface DetailStream<P extends Row, T extends Row> extends Described {
   readonly kind: 'detail';
-  /** The parent stream, with `details` in its `rowFacts`. The detail request also returns the parent record. */
+  /** The parent stream, which names this one in `details`. The detail request also returns the parent record, but for a `list`. */
   readonly of: Described;
   /** Request for the parent record with its members, and with the names in `more`. */
   request(id: string, more: readonly string[]): Request<P>;
+  /** The members are a list of their own, which is asked for instead. Merges get them with the id of their record in `_parent`. */
+  readonly list?: MemberList;
   members(record: P): readonly unknown[];
   /** The field of the parent record that holds the members. */
   readonly membersField: string;
@@ -382,8 +395,10 @@ export interface DetailStream<P extends Row, T extends Row> extends Described {
    */
   parameters(derived: readonly unknown[], places: readonly number[], asOfMs: Ms): (readonly unknown[])[];
   readonly names: readonly Name[];
-  /** Update time of the parent record, in ms. Older versions never replace members of newer ones. */
-  version(record: P): Ms;
+  /** Update time of the parent record, in ms. Older versions never replace members of newer ones. Undefined for a `list`. */
+  version?(record: P): Ms;
+  /** Members are read again after this time in ms, because nothing may announce that they have changed. */
+  readonly ageMs?: Ms;
   /** Which records are read before others that did not change lately: SQL over `t`, a row of the parent. */
   readonly first?: string;
   /** The kind of a member, if its edits have a name of their own in findings: `note` for `note edits`. */

@@ -1,5 +1,6 @@
 /**
- * A billing service over HTTP, written from the guide's description of its interface: invoices with lines, ordered by their last change;
+ * A billing service over HTTP, written from the guide's description of its interface: invoices with lines, ordered by their last change,
+ * and the comments on each;
  * payments, ordered by their creation; clients; and a feed of deletions. Its pages are shorter than what is asked for, and its ids are beyond what a double holds.
  */
 import { createServer } from 'node:http';
@@ -19,6 +20,11 @@ interface Invoice {
   updatedAt: string;
   lines: Line[];
 }
+interface Comment {
+  id: string;
+  author: string;
+  text: string;
+}
 interface Payment {
   id: string;
   invoice_id: string;
@@ -36,6 +42,8 @@ export interface Billing extends AsyncDisposable {
   readonly url: string;
   readonly key: string;
   readonly invoices: Map<string, Invoice>;
+  /** By the id of their invoice. */
+  readonly comments: Map<string, Comment[]>;
   readonly payments: Map<string, Payment>;
   readonly clients: Map<string, Client>;
   /** The paths and queries that were asked for, in their order. */
@@ -56,6 +64,7 @@ export async function startBilling(): Promise<Billing> {
   const billing = {
     key,
     invoices: new Map<string, Invoice>(),
+    comments: new Map<string, Comment[]>(),
     payments: new Map<string, Payment>(),
     clients: new Map<string, Client>(),
     asked: [] as URL[],
@@ -101,6 +110,11 @@ export async function startBilling(): Promise<Billing> {
         ...{ id: rawJson(id), invoice_id: rawJson(invoice_id), amount: rawJson(amount), ...rest },
       });
       return paged(ordered(billing.payments.values(), paid, since('created_since')).map(numbers));
+    }
+    const [, commented] = /^\/invoices\/(\d+)\/comments$/.exec(url.pathname) ?? [];
+    if (commented !== undefined) {
+      if (!billing.invoices.has(commented)) return reply(404, {});
+      return paged((billing.comments.get(commented) ?? []).map(one => ({ ...one, id: rawJson(one.id) })));
     }
     const [, id] = /^\/invoices\/(\d+)$/.exec(url.pathname) ?? [];
     const found = billing.invoices.get(id ?? '');

@@ -263,7 +263,7 @@ describe('the billing service of the guide', long, () => {
   test('a mirror that begins later has what changed since then, also after a sweep and for verify', async () => {
     await using db = await freshDatabase();
     const times = [...of.billing.invoices.values()].map(({ updatedAt }) => updatedAt).sort();
-    const since = times[100]!;
+    const since = times[60]!;
     const s = new House(program(), db, { ...of.env, BILLING_SINCE: since });
     const stored = async () =>
       (await s.rows('select count(*) as n from billing.invoices where _deleted_at is null'))[0].n;
@@ -283,7 +283,7 @@ describe('the billing service of the guide', long, () => {
     expect(before).not.toBeNull();
     await s.nextSecond();
     // A mirror that begins later than its rows sweeps some of them only.
-    await new House(program(), db, { ...of.env, BILLING_SINCE: times[150]! }).ends([0], 'sweep', 'invoices');
+    await new House(program(), db, { ...of.env, BILLING_SINCE: times[90]! }).ends([0], 'sweep', 'invoices');
     expect(await checked()).toBe(before);
   });
 
@@ -334,6 +334,20 @@ describe('the billing service of the guide', long, () => {
          (select count(*) > 0 from safe.billing_lines) as lines from safe.billing_clients c`,
     );
     expect(row).toEqual({ clients: true, notes: true, lines: true });
+    const [written] = await s.rows(
+      `select bool_and(author ~ '^[0-9a-f]{64}$' and text ~ '^[0-9a-f]{64}$') as hashed from safe.billing_comments`,
+    );
+    expect(written).toEqual({ hashed: true });
+    await s.ends([0], 'erase', '--contact', 'author2@example.org', '--yes');
+    const theirs = () =>
+      s.rows(
+        'select count(*) filter (where text is null)::int as erased, count(text)::int > 20 as others from billing.comments',
+      );
+    const comments = [...of.billing.comments.values()].flat().filter(({ author }) => author === 'author2@example.org');
+    expect(await theirs()).toEqual([{ erased: comments.length, others: true }]);
+    // Each is read again, and none of it comes back.
+    await s.ends([0], 'backfill', 'comments', '--again');
+    expect(await theirs()).toEqual([{ erased: comments.length, others: true }]);
     await s.ends([0], 'erase', '--contact', 'client7@example.org', '--yes');
     expect(await s.rows(`select name from billing.clients where email is null and _deleted_at is null`)).toEqual([
       { name: null },
@@ -347,15 +361,18 @@ describe('the billing service of the guide', long, () => {
   test('field rules follow numbers as ids, and parts', async () => {
     s = new House(program(), db, {
       ...of.env,
-      ...{ FIELD_RULES: 'billing.clients.name,billing.lines.text', FIELD_RULES_KEY: 'a-key-of-sixteen-letters' },
+      FIELD_RULES: 'billing.clients.name,billing.lines.text,billing.comments.text,billing.comments.author:hash',
+      FIELD_RULES_KEY: 'a-key-of-sixteen-letters',
     });
     await s.ends([0], 'fields', 'apply');
+    of.change();
     await s.ends([0], 'sync');
     const [row] = await s.rows(
       `select (select count(*) from billing.clients where _deleted_at is null and name is null and id::numeric > 2^53) as clients,
-         (select count(*) from billing.lines where text is not null) as texts`,
+         (select count(*) from billing.lines where text is not null) as texts,
+         (select count(text) from billing.comments) as comments, (select bool_and(author like 'h:%') from billing.comments) as authors`,
     );
-    expect(row).toEqual({ clients: of.billing.clients.size, texts: 0 });
+    expect(row).toEqual({ clients: of.billing.clients.size, texts: 0, comments: 0, authors: true });
   });
 
   test('a day without quota defers the run', async () => {

@@ -231,10 +231,19 @@ export async function openBilling(): Promise<BillingHarness> {
   for (let n = 0; n < 70; n++)
     billing.clients.set(idOf(n), { id: idOf(n), name: `Client ${n}`, email: `client${n}@example.org` });
   // Ten of a second: some of them lie across the border of two pages.
-  for (let n = 0; n < 230; n++)
+  for (let n = 0; n < 120; n++)
     billing.invoices.set(idOf(n), invoice(n, ago(100_000 - Math.floor(n / 10)).replace(/\.\d+Z/, '.000Z')));
+  const comment = (n: number, k: number) => ({
+    ...{ id: idOf(1000 * n + k), author: `author${k}@example.org`, text: `Comment ${k} on ${n}` },
+  });
+  // Some have none, and one has more than a page shows.
+  for (let n = 0; n < 20; n++)
+    billing.comments.set(
+      idOf(n),
+      Array.from({ length: n === 8 ? 120 : n % 4 }, (_, k) => comment(n, k)),
+    );
   const payment = (n: number, createdAt: string) => ({
-    ...{ id: idOf(n), invoice_id: idOf(n % 230), amount: `${n}.25`, status: 'paid', createdAt },
+    ...{ id: idOf(n), invoice_id: idOf(n % 120), amount: `${n}.25`, status: 'paid', createdAt },
   });
   // More of a second than a page shows.
   for (let n = 0; n < 200; n++)
@@ -250,6 +259,8 @@ export async function openBilling(): Promise<BillingHarness> {
     requests: () => billing.asked.length,
     change() {
       Object.assign(billing.invoices.get(idOf(3))!, { status: 'paid', lines: [], updatedAt: ago(0) });
+      const commented = billing.comments.get(idOf(3))!;
+      commented.splice(0, 1, comment(3, added), comment(3, added + 1));
       const one = invoice(added++, ago(0));
       billing.invoices.set(one.id, one);
       const paid = payment(added++, ago(0));
@@ -258,6 +269,7 @@ export async function openBilling(): Promise<BillingHarness> {
     changeSilently() {
       billing.invoices.get(idOf(4))!.note = 'Silent';
       billing.payments.get(idOf(6))!.status = 'refunded';
+      billing.comments.get(idOf(7))![0]!.text = 'Silent';
       return idOf(4);
     },
     remove() {
@@ -273,11 +285,15 @@ export async function openBilling(): Promise<BillingHarness> {
       const lines = [...billing.invoices.values()].flatMap(({ id: invoice_id, lines }) =>
         lines.map(line => [`${invoice_id} ${line.id}`, { ...line, invoice_id }] as const),
       );
+      const comments = [...billing.comments].flatMap(([invoice_id, all]) =>
+        billing.invoices.has(invoice_id) ? all.map(one => [one.id, { ...one, invoice_id }] as const) : [],
+      );
       const payments = [...billing.payments].map(([id, { createdAt, ...one }]) => [id, one] as const);
       const invoices = [...billing.invoices].map(([id, { updatedAt, ...one }]) => [id, one] as const);
       return [
         ...(await compared(db, 'billing.clients', ['name', 'email'], billing.clients)),
         ...(await compared(db, 'billing.invoices', ['client_id', 'status', 'note'], new Map(invoices))),
+        ...(await compared(db, 'billing.comments', ['invoice_id', 'author', 'text'], new Map(comments))),
         ...(await compared(db, 'billing.payments', ['invoice_id', 'amount', 'status'], new Map(payments))),
         ...(await compared(
           db,

@@ -5,6 +5,7 @@ import { changeWarehouse, type Move, type Place } from '../../src/engine/runs/ac
 import { shelfdesk } from '../support/cli.ts';
 import { type Fleet, openFleet } from '../support/fleet.ts';
 import { ran } from '../support/here.ts';
+import { long } from '../support/long.ts';
 import { differences, noSandboxLimits } from '../support/mirror.ts';
 import { emptyDatabase, freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { bePresent } from '../support/present.ts';
@@ -53,7 +54,7 @@ const move = (account = 'ada', [from, to] = [a!, b!]): Move => ({
 const watching = (told: (table: string, rows: number | null) => void = () => {}) => ({
   signal: new AbortController().signal,
   told,
-  now: () => new Date(),
+  time: () => new Date(),
 });
 const movesOf = (db: TestDatabase, account: string) =>
   rows(db, 'select state from sync.moves where account_id = $1', account);
@@ -110,6 +111,17 @@ describe('a whole account', () => {
       ['--account', 'ada', 'verify', '--sample', '3'],
     ])
       expect(await run(a!, ...args), args.join(' ')).toMatchObject({ code: 0 });
+    // A service that is declared, and known to both.
+    for (const db of [a!, b!]) {
+      await rows(
+        db,
+        'create schema shop; create table shop.orders (account_id text, id text, total numeric, primary key (account_id, id))',
+      );
+      await rows(
+        db,
+        `insert into sync.streams (source, stream, place, one_reader) values ('shop', 'orders', 99, false)`,
+      );
+    }
     await fillTables(a!.pool, 'ada', stays);
     const former = `{"_messages_by": [null, ${(await rows(a!, 'select max(id) as id from sync.stored_runs'))[0].id}], "state": ["open", "closed"]}`;
     await rows(a!, `update sync.changes set changes = $1 where account_id = 'ada'`, former);
@@ -178,9 +190,9 @@ describe('a whole account', () => {
       let parts = 0;
       same = await changeWarehouse(
         move(),
-        watching((_, part) => {
+        watching((table, part) => {
           // Each process does three parts more than that before it.
-          if (part !== null && ++parts === 4) throw new Error('dies');
+          if (part !== null && table !== 'sync.accounts' && ++parts === 4) throw new Error('dies');
         }),
       ).catch(error => {
         expect((error as Error).message).toBe('dies');
@@ -255,7 +267,7 @@ describe('an account that is read', () => {
     const { world, totals } = fleet.sandboxes.get('ben')!;
     const [person] = await rows(
       a!,
-      `select c.customer_id as id, c.value from helpdesk.contacts c where account_id = 'ben' and type = 'email' limit 1`,
+      `select c.customer_id as id, c.value from helpdesk.contacts c where account_id = 'ben' and type = 'email' order by c.id limit 1`,
     );
     expect(await run(a!, '--account', 'ben', 'erase', '--customer', person.id, '--yes')).toMatchObject({ code: 0 });
     const known = `select exists (select from sync.secret_erased e, unnest(sync.contact_forms($1)) f (form)
@@ -282,42 +294,79 @@ describe('an account that is read', () => {
     expect(totals.requests - asked).toBeLessThan(10);
     expect((await readable(b!)).find(one => one.id === person.id)).toMatchObject({ first_name: null });
     expect(
-      (await differences(b!.pool, world, 'ben')).filter(one => !/customer|contact|ticket|message/.test(one)),
+      (await differences(b!.pool, world, 'ben')).filter(one => !/customer|contact|ticket|message|attachment/.test(one)),
     ).toEqual([]);
 
     expect((await run(b!, 'account', 'move', 'ben', '--to', a!.url, '--yes')).stderr).toContain(
       "has rows of an account 'ben' already",
     );
     expect(await run(a!, 'account', 'remove', 'ben', '--yes')).toMatchObject({ code: 0 });
-    expect(await run(b!, 'account', 'move', 'ben', '--to', a!.url, '--yes')).toMatchObject({ code: 0 });
+    // It dies before its mark replaces that of the way there.
+    const back = () => changeWarehouse(move('ben', [b!, a!]), watching());
+    const other = await a!.pool.connect();
+    await other.query(`begin; select from sync.moves where account_id = 'ben' for update`);
+    const dying = expect(back()).rejects.toThrow();
+    const waiting = 'select pg_terminate_backend(pid) from pg_locks where not granted';
+    await vi.waitFor(async () => expect(await rows(a!, waiting)).toHaveLength(1), 60_000);
+    await dying;
+    await other.query('rollback');
+    other.release();
+    expect([...(await movesOf(b!, 'ben')), ...(await movesOf(a!, 'ben'))].map(one => one.state)).toEqual([
+      'leaving',
+      'moved',
+    ]);
+    await back();
     expect(await run(a!, '--account', 'ben', 'sync')).toMatchObject({ code: 0 });
     expect(await rows(a!, known, person.value)).toEqual([{ known: true }]);
   }, 120_000);
 
-  test('a process that is killed in the middle, or between the two warehouses, leaves it to the next one', async () => {
-    const moving = () => shelfdesk(['account', 'move', 'cem', '--to', a!.url, '--yes'], { DATABASE_URL: b!.url });
-    for (const [locked, states] of [
-      ['helpdesk.tickets', ['leaving', 'arriving']],
-      ['sync.operations', ['leaving', 'arriving']],
-      ['sync.accounts', ['moved', 'arriving']],
-    ] as const) {
-      const other = await a!.pool.connect();
-      await other.query(`begin; lock table ${locked} in row exclusive mode; lock table ${locked} in share mode`);
-      const { process, finished } = moving();
-      await vi.waitFor(
-        async () => expect(await rows(a!, 'select from pg_locks where not granted')).not.toEqual([]),
-        60_000,
-      );
-      process.kill('SIGKILL');
-      await finished;
-      await other.query('rollback');
-      other.release();
-      expect([...(await movesOf(b!, 'cem')), ...(await movesOf(a!, 'cem'))].map(one => one.state)).toEqual(states);
-    }
-    const { code, stderr } = await moving().finished;
-    expect([code, stderr]).toEqual([0, expect.stringContaining('equal there')]);
-    const { world } = fleet.sandboxes.get('cem')!;
-    expect(await run(a!, '--account', 'cem', 'sync')).toMatchObject({ code: 0 });
-    expect(await differences(a!.pool, world, 'cem')).toEqual([]);
-  }, 120_000);
+  test(
+    'a process that is killed in the middle, or between the two warehouses, leaves it to the next one',
+    long,
+    async () => {
+      const moving = () => shelfdesk(['account', 'move', 'cem', '--to', a!.url, '--yes'], { DATABASE_URL: b!.url });
+      for (const [locked, states] of [
+        ['helpdesk.tickets', ['leaving', 'arriving']],
+        ['sync.operations', ['leaving', 'arriving']],
+        ['sync.accounts', ['moved', 'arriving']],
+      ] as const) {
+        const other = await a!.pool.connect();
+        await other.query(`begin; lock table ${locked} in row exclusive mode; lock table ${locked} in share mode`);
+        const { process, finished } = moving();
+        await vi.waitFor(
+          async () => expect(await rows(a!, 'select from pg_locks where not granted')).not.toEqual([]),
+          60_000,
+        );
+        process.kill('SIGKILL');
+        await finished;
+        await other.query('rollback');
+        other.release();
+        expect([...(await movesOf(b!, 'cem')), ...(await movesOf(a!, 'cem'))].map(one => one.state)).toEqual(states);
+      }
+      const { code, stderr } = await moving().finished;
+      expect([code, stderr]).toEqual([0, expect.stringContaining('equal there')]);
+      const { world } = fleet.sandboxes.get('cem')!;
+      expect(await run(a!, '--account', 'cem', 'sync')).toMatchObject({ code: 0 });
+      expect(await differences(a!.pool, world, 'cem')).toEqual([]);
+    },
+  );
+});
+
+/** Whole numbers that count something, and that no warehouse gives. A new column belongs here, or in src/engine/database/move/tables.ts. */
+const counts =
+  'agents_involved asked assignment_count attachment_count attempts authored_count automatic_count backfill between_ms changes cleaned credit_limit credits deleted expected followed fresh inbound_count inbound_messages inserted interactive latency_seconds message_count minutes note_count number other_count others ours page page_count page_size place position published_year ratings_count refused rejected rejects_allowed reopen_count requests sample seconds seen size sweep target_seconds theirs_least theirs_most token took_ms tries turn turns unchanged updated version volume_count waited_ms';
+/** Numbers of runs, rows, hand-offs and processes. */
+const numbers =
+  '_listed_by _messages_by beside carried_from claimed_by hand_off_id held_by id opened_by retries run_id waits_for worker';
+
+test('each whole number only counts, or is known to be given by the warehouse', async () => {
+  const tables = (await accountTables(a!.pool)).filter(name => !stays.includes(name));
+  const found = await rows(
+    a!,
+    `select distinct a.attname::text as name from pg_attribute a
+     where a.attnum > 0 and not a.attisdropped and format_type(a.atttypid, null) ~ '^(integer|bigint)' and a.attrelid::regclass::text = any ($1)`,
+    tables,
+  );
+  const known = `${counts} ${numbers}`.split(' ');
+  expect(found.map(({ name }) => name).toSorted()).toEqual(known.toSorted());
 });

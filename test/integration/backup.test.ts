@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { expect, onTestFinished, test } from 'vitest';
 import { addDb } from '../../src/cli/setup/db.ts';
-import { copiedTables } from '../../src/engine/database/backup/backup.ts';
+import { copiedTables, openCopying } from '../../src/engine/database/backup/backup.ts';
+import { copyOut } from '../../src/engine/database/backup/copy.ts';
 import { programEnvironment } from '../../src/engine/database/session/connection-url.ts';
 import { shelfdesk } from '../support/cli.ts';
 import { command } from '../support/command.ts';
@@ -34,6 +35,14 @@ async function filled() {
   await s.pool.query(`insert into sync.readers values ('shelfdesk_nobody', null, false, now(), 'a test')`);
   return s;
 }
+
+test('a table whose rows come in one piece leaves the connection ready for the next statement', async () => {
+  await using database = await freshDatabase();
+  await using session = await openCopying(database.url, 'a test');
+  const rows = await copyOut(session.client, 'copy (select generate_series(1, 1000)) to stdout').toArray();
+  expect(rows).toHaveLength(1000);
+  expect((await session.client.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
+});
 
 /** All rows of all tables. */
 async function rowsOf({ pool }: Pick<TestDatabase, 'pool'>): Promise<Record<string, string[]>> {

@@ -1,9 +1,8 @@
 /**
  * A source that quotes a person in its failures. Its words are in no table, job, event, log, page or alarm, before and after the
- * person is erased. What an older version has stored of them goes with `erase` and with `fields apply`.
+ * person is erased.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import { describe, expect, test } from 'vitest';
 import { makePool } from '../../src/engine/database/pool.ts';
@@ -148,54 +147,16 @@ async function failInEveryWay(at: Mirrored, only?: number): Promise<void> {
     expect(errors).toMatch(new RegExp(`GET /.*: ${status}\\b`));
 }
 
-/** What an older version leaves: a failed job with its event, and a run with the words of the source. */
-async function failAsBefore({ pool, queue }: Mirrored, redis: string | undefined): Promise<void> {
-  await pool.query(
-    `update sync.stored_run_streams set error = 'GET /customers?page=1: 422 ' || $1 where error like '%: 422'`,
-    [quote],
-  );
-  const failedReason = `customers: GET /customers: 422 ${quote}`;
-  if (redis === undefined) {
-    await pool.query(
-      `update bullmq.job set failed_reason = $1::text, stacktrace = to_jsonb(array[$1::text]) where state = 'failed'`,
-      [failedReason],
-    );
-    await pool.query(`insert into bullmq.event (queue, event, data, created_at_ms) values ($1, 'failed', $2, 0)`, [
-      `shelfdesk-${queue}`,
-      { failedReason },
-    ]);
-    return;
-  }
-  const connection = new Redis(redis, { maxRetriesPerRequest: null });
-  const jobs = new Queue(`shelfdesk-${queue}`, { connection });
-  try {
-    for (const job of await jobs.getFailed())
-      await connection.hset(jobs.toKey(job.id!), { failedReason, stacktrace: JSON.stringify([failedReason]) });
-    await connection.xadd(jobs.toKey('events'), '*', 'event', 'failed', 'failedReason', failedReason);
-  } finally {
-    await jobs.close();
-    connection.disconnect();
-  }
-}
-
 async function keepsNoWord(redis?: string): Promise<void> {
   await using at = await mirrored(redis);
   await failInEveryWay(at, redis === undefined ? undefined : 1);
   expect(await at.found()).toEqual([]);
 
-  await failAsBefore(at, redis);
-  expect((await at.found()).length).toBeGreaterThan(1);
   at.fault = () => undefined;
   expect(await at.run('erase', '--customer', at.customer, '--yes')).toBe(0);
   expect(await at.found()).toEqual([]);
   at.fault = path => (path.includes('/customers') ? said(422) : undefined);
   expect(await at.run('sync', 'customers')).toBe(1);
-  expect(await at.found()).toEqual([]);
-
-  await failAsBefore(at, redis);
-  at.fault = () => undefined;
-  at.env.FIELD_RULES = 'messages.more_body';
-  expect(await at.run('fields', 'apply')).toBe(0);
   expect(await at.found()).toEqual([]);
 }
 

@@ -5,7 +5,7 @@ import { readConfig, type Times } from '../../src/app/config.ts';
 import { addSchedule, type Scheduled } from '../../src/cli/work/schedule.ts';
 import { keepSchedule, plansFor } from '../../src/engine/queue/schedule.ts';
 import { nameAccount } from '../../src/engine/runs/accounts/accounts.ts';
-import { claimSlot, forgetOld, lastSlot, type Plan } from '../../src/engine/runs/slots.ts';
+import { claimSlot, forgetOld, type Plan } from '../../src/engine/runs/slots.ts';
 import { streams, streamsOf } from '../../src/sources/index.ts';
 import { command } from '../support/command.ts';
 import { keysOf } from '../support/keys.ts';
@@ -54,52 +54,6 @@ describe('claimSlot', () => {
     expect(await runsOf(source)).toEqual(
       opened.map(() => ({ kind: 'fresh', again: false, streams: ['customers', 'tickets'] })),
     );
-  });
-
-  test('it writes down by whom and when it was taken', async () => {
-    await using source = await scripted();
-    await claimSlot(source.pool, 'default', nightly, { slot: at(0), opener: 7, now: at(5000) });
-    expect(await source.rows('select claimed_by, claimed_at from sync.schedule_slots')).toEqual([
-      { claimed_by: 7, claimed_at: at(5000) },
-    ]);
-    expect(await source.rows('select distinct opened_by, started_at from sync.stored_runs')).toEqual([
-      { opened_by: 7, started_at: at(5000) },
-    ]);
-  });
-
-  test('an older slot than the last one is refused, of its own schedule alone', async () => {
-    await using source = await scripted();
-    await claim(source, fresh, 120);
-    await endAll(source);
-    expect(await claim(source, fresh, 60)).toBeUndefined();
-    expect(await claim(source, fresh, 120)).toBeUndefined();
-    expect(await claim(source, nightly, 60)).toMatchObject({ run: expect.any(Number) });
-    await endAll(source);
-    expect(await claim(source, fresh, 121)).toMatchObject({ run: expect.any(Number) });
-    expect(await lastSlot(source.pool, 'default', 'fresh', at(200))).toMatchObject({ slot: at(121), skipped: null });
-    expect(await lastSlot(source.pool, 'default', 'nightly', at(200))).toMatchObject({ slot: at(60), skipped: null });
-    expect(await lastSlot(source.pool, 'other', 'fresh', at(200))).toBeUndefined();
-  });
-
-  test("a slot that a wrong clock took far ahead stands in nobody's way", async () => {
-    await using source = await scripted();
-    const years = 3 * 365 * 86_400;
-    await claimSlot(source.pool, 'default', fresh, { slot: at(years), opener: 1, now: at(years) });
-    await endAll(source);
-    expect(await claim(source, fresh, 60)).toMatchObject({ run: expect.any(Number) });
-    expect(await lastSlot(source.pool, 'default', 'fresh', at(61))).toMatchObject({ slot: at(60) });
-  });
-
-  test('nightly has the names asked for, by a run that reads messages, if none does so already', async () => {
-    await using source = await scripted();
-    const hydrations = () => source.rows(`select id from sync.stored_runs where kind = 'hydrate'`);
-    await claim(source, fresh, 60);
-    expect(await hydrations()).toHaveLength(0);
-    await claim(source, nightly, 61);
-    expect(await hydrations()).toHaveLength(1);
-    await source.rows(`update sync.stored_runs set state = 'completed' where kind = 'nightly'`);
-    await claim(source, nightly, 62);
-    expect(await hydrations()).toHaveLength(1);
   });
 
   test('another account has slots of its own', async () => {
@@ -167,55 +121,6 @@ describe('claimSlot', () => {
     expect(await claim(source, fresh, 60)).toMatchObject({ skipped: expect.any(String) });
     await source.rows(`update sync.stored_run_streams set state = 'completed' where stream = 'tickets'`);
     expect(await claim(source, fresh, 120)).toMatchObject({ run: expect.any(Number) });
-  });
-
-  describe('nightly sweeps what is due', () => {
-    const sweeps = async (source: Scripted) => (await runsOf(source)).filter(({ kind }) => kind === 'sweep');
-    const haveBeenRead = (source: Scripted, ...streams: string[]) =>
-      source.rows(
-        `update sync.coverage set covered = '{[-infinity, 2026-01-01)}' where stream in (${streams.map(name => `'${name}'`)})`,
-      );
-
-    test('once it has been read', async () => {
-      await using source = await scripted();
-      await claim(source, nightly, 0);
-      expect(await sweeps(source)).toEqual([]);
-      await endAll(source);
-      await haveBeenRead(source, 'customers', 'users');
-      await claim(source, fresh, 60);
-      expect(await sweeps(source)).toEqual([]);
-      await claim(source, nightly, 60);
-      expect(await sweeps(source)).toEqual([{ kind: 'sweep', again: false, streams: ['customers'] }]);
-      await endAll(source);
-      await haveBeenRead(source, 'tickets');
-      await claim(source, nightly, 120);
-      expect(await sweeps(source)).toContainEqual({ kind: 'sweep', again: false, streams: ['customers', 'tickets'] });
-    });
-
-    test('not what another account has read', async () => {
-      await using source = await scripted();
-      await source.rows(`insert into sync.coverage (account_id, source, stream, list, covered)
-                         values ('other', 'helpdesk', 'customers', 'default', '{[-infinity, 2026-01-01)}')`);
-      await claim(source, nightly, 0);
-      expect(await sweeps(source)).toEqual([]);
-    });
-
-    test('no second time while a sweep is open, nor where the night is skipped', async () => {
-      await using source = await scripted();
-      await haveBeenRead(source, 'customers');
-      await claim(source, nightly, 0);
-      await source.rows(`update sync.stored_run_streams s set state = 'completed' from sync.stored_runs r
-                         where r.id = s.run_id and r.kind = 'nightly'`);
-      await claim(source, nightly, 60);
-      expect(await runsOf(source)).toMatchObject([{ kind: 'nightly' }, { kind: 'sweep' }, { kind: 'nightly' }]);
-      await source.rows(`update sync.stored_run_streams s set state = 'completed' from sync.stored_runs r
-                         where r.id = s.run_id and r.kind = 'sweep'`);
-      expect(await claim(source, nightly, 120)).toMatchObject({ skipped: expect.any(String) });
-      expect(await sweeps(source)).toHaveLength(1);
-      await endAll(source);
-      await claim(source, nightly, 180);
-      expect(await sweeps(source)).toHaveLength(2);
-    });
   });
 });
 

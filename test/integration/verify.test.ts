@@ -213,6 +213,9 @@ test('differences made by hand: all are found, named by field, and repaired; wha
   expect(repaired.differences.map(one => one.repaired)).toEqual(named.map(() => true));
   expect(repaired.exitCode).toBe(exitCodes.differs);
   expect(await differences(db.pool, sandbox.world)).toEqual([]);
+  // What only was here was there until some time.
+  const buried = 'select id, _deleted_after < _deleted_at as dated from helpdesk.tickets where _deleted_at is not null';
+  expect((await db.pool.query(buried)).rows).toContainEqual({ id: 'extra', dated: true });
 
   // What was here before is the row that it was.
   const stays = ({ what, id }: { what: string; id: string }) => id !== 'extra' && !removed.has(`${what} ${id}`);

@@ -39,7 +39,7 @@ export function commandsPage(program: Command): string {
     return [
       `## ${name}`,
       sentence(command.description()),
-      `\`\`\`text\nnpx shelfdesk ${name} ${command.usage().replace('[options]', usage)}\n\`\`\``,
+      `\`npx shelfdesk ${name} ${command.usage().replace('[options]', usage)}\``,
       ...([...given, ...options].length > 0 ? [[...given, ...options].join('\n')] : []),
       ...(name === 'sandbox'
         ? ['Faults and the admin port: [the sandbox](../../packages/sandbox/README.md).']

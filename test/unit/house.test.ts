@@ -199,7 +199,6 @@ describe('who may import whom', () => {
     'src/cli/setup/demo.ts': 'the demo asks both services of the sandbox',
     'src/cli/work/plan.ts': 'keys of --json',
     'src/engine/database/views.ts': 'the schemas of our columns',
-    'src/ops/old-demo.ts': 'a demo is told by the agents of its help desk',
     'src/ops/page/targets.ts': 'service targets are of tickets',
     'src/privacy/redact.ts': 'keys of --json',
   };

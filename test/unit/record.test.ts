@@ -232,7 +232,7 @@ test('no field rule takes away what says where a record stands in its list', () 
   };
   const counts = streams.map(one => {
     if (one.kind === 'shelves') return asked(one.key, versionOf, changedAt, countOf);
-    if (one.kind === 'detail') return asked(one.of.key, one.version);
+    if (one.kind === 'detail') return asked(one.of.key, one.version!);
     if (one.kind !== 'list') return 0;
     const shows = one.lists.flatMap(list => list.shows ?? []);
     return asked(one.key, ...shows, record => [one.orderedBy(record), one.orderedBy(record, 'created')]);

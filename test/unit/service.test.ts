@@ -1,10 +1,12 @@
 /** A declared service: the limits, settings and mistakes that need no server. */
 import { expect, test } from 'vitest';
+import { readDetail } from '../../src/engine/load/read-members.ts';
 import type { Ask } from '../../src/engine/reading/reading.ts';
 import { applyRules } from '../../src/privacy/fields/field-rules.ts';
 import { kindOf } from '../../src/sources/record/kinds.ts';
 import { children, columnNameOf, id, record, text, time } from '../../src/sources/record/record.ts';
-import { created, feed, fullRefresh, incremental } from '../../src/sources/service/declared.ts';
+import { created, details, feed, fullRefresh, incremental } from '../../src/sources/service/declared.ts';
+import type { Paginator } from '../../src/sources/service/paginator.ts';
 import {
   defineService,
   perDay,
@@ -13,7 +15,7 @@ import {
   perSecond,
   type Service,
 } from '../../src/sources/service/service.ts';
-import type { ListStream, Row } from '../../src/sources/source.ts';
+import type { DetailStream, ListStream, Row, Stream } from '../../src/sources/source.ts';
 
 const order = record('orders', 'Orders.', {
   id: id(),
@@ -72,7 +74,21 @@ test('columns have names of SQL, and a field that SQL reserves has an underscore
 });
 
 const part = record('parts', 'Parts.', { id: id() });
+const whole = fullRefresh(record('clients', 'Clients.', { id: id() }), '/clients');
+const box = record('boxes', 'Boxes.', { id: id(), parts: children(part) });
 test.each([
+  [
+    { streams: [whole, details(part, '/clients/:id/parts', { parent: 'clients' })] },
+    'parts has the parent clients, whose list does not say what has changed',
+  ],
+  [
+    { streams: [...bare.streams, details(part, '/orders/:id/parts', { parent: 'order' })] },
+    'parts has the parent order, and there is no stream of this name',
+  ],
+  [
+    { streams: [...bare.streams, details(box, '/orders/:id/boxes', { parent: 'orders' })] },
+    'parts lies within a record that lies within another one',
+  ],
   [{ limits: [perSecond(1), perSecond(2)] }, 'two limits of the same time'],
   [{ limits: undefined as never }, 'no limits, or one that allows nothing'],
   [{ limits: [perSecond(0)] }, 'no limits, or one that allows nothing'],
@@ -114,6 +130,10 @@ test.each([
   [
     wild(feed, gone, '/gone', { cursorParam: 'a', deletes: { id: 'of', at: 'of', of: 'gone' } }),
     'of is no time that all gone have',
+  ],
+  [
+    [...bare.streams, ...wild(details, part, '/orders/parts', { parent: 'orders' })],
+    'the path /orders/parts of parts has no :id',
   ],
 ])('what does not compile is refused where nobody compiles it: %o', (streams, sentence) => {
   expect(() => shop({ streams })).toThrow(sentence);
@@ -206,4 +226,73 @@ test('a cursor that is no time of the record does not compile', () => {
   incremental(order, '/orders', { cursor: 'order', startParam: 'since' });
   // @ts-expect-error A path of one record has its id.
   fullRefresh(order, '/orders', { get: '/orders' });
+});
+
+/** Reads the parts of an order at a service that shows so many, and no more of a page than `cap`. `asked`: of each page. */
+async function partsRead(paginator: Paginator, there: () => number[], cap = 50) {
+  const declared = details(part, '/orders/:id/parts', { parent: 'orders', paginator });
+  const stream = shop({ streams: [...bare.streams, declared] }).streams[1] as Stream & DetailStream<Row, Row>;
+  const asked: string[] = [];
+  const reply = await readDetail(stream, { id: 'o/1', more: [] }, async request => {
+    asked.push(`${request.path}?${new URLSearchParams(request.query)}`);
+    const { page = '1', offset = '0', cursor = '0', limit = '50' } = request.query;
+    const from = paginator.type === 'page_number' ? (Number(page) - 1) * cap : Number(offset) + Number(cursor);
+    const all = there();
+    const shown = all.slice(from, from + Math.min(cap, Number(limit))).map(id => ({ id }));
+    const body = { parts: shown, total: all.length, next: from + cap < all.length ? String(from + cap) : null };
+    const [next, total] = [request.next?.(body.parts, () => undefined), request.total?.(body)];
+    const records = shown.map(({ id }) => ({ id: String(id) }));
+    const more = { ...(next !== undefined && { next }), total };
+    return {
+      text: JSON.stringify(shown),
+      records,
+      unreadable: [],
+      arrived: shown.length,
+      ...times(asked.length),
+      ...more,
+    };
+  });
+  const [record] = reply.records as unknown as [{ parts: { id: number }[] }];
+  return { asked, ids: record.parts.map(({ id }) => id), reply };
+}
+const times = (n: number) => ({ asOf: 1000 * n, trueBy: 1000 * n + 1000, shownBy: 1000 * n + 2000 });
+const numbered = (n: number) => Array.from({ length: n }, (_, i) => i + 1);
+const numberedPages = { type: 'page_number', pageParam: 'page', limit: 50 } as const;
+const byOffset = { type: 'offset', offsetParam: 'offset', limitParam: 'limit', limit: 50 } as const;
+
+test('a list of very few details is one request, and its path has the id of the record', async () => {
+  for (const paginator of [numberedPages, byOffset]) {
+    const { asked, ids, reply } = await partsRead(paginator, () => numbered(9));
+    expect([asked.length, ids]).toEqual([1, numbered(9)]);
+    expect(asked[0]).toMatch(/^\/orders\/o%2F1\/parts\?/);
+    expect(reply.text).toBe(`{"id":"o/1","parts":[${numbered(9).map(id => `{"id":${id}}`)}]}`);
+  }
+  expect((await partsRead(byOffset, () => [])).ids).toEqual([]);
+});
+
+test.each([
+  ['numbered pages', numberedPages],
+  ['offsets', byOffset],
+] as const)(
+  'details on several pages are read to their end by %s, also where the pages are capped',
+  async (_, paginator) => {
+    for (const cap of [50, 20]) {
+      const { ids, reply } = await partsRead(paginator, () => numbered(65), cap);
+      expect(ids.toSorted((a, b) => a - b)).toEqual(numbered(65));
+      // It shows what happened before the first page, and nothing after the last one.
+      expect([reply.asOf, reply.arrived, reply.trueBy > 3000]).toEqual([1000, 1, true]);
+    }
+  },
+);
+
+test('a detail that goes away between two pages moves no other one out of sight', async () => {
+  let requests = 0;
+  const { ids } = await partsRead(byOffset, () => (requests++ === 0 ? numbered(65) : numbered(65).slice(1)));
+  expect(ids).toEqual(numbered(65).slice(1));
+});
+
+test('a list of details that moves all the time is no set: it is read again later', async () => {
+  let requests = 0;
+  const moving = partsRead(byOffset, () => numbered(200).slice(requests++));
+  await expect(moving).rejects.toThrow('the parts of o/1: the list moved in each of 5 readings');
 });

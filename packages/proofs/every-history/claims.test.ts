@@ -2,12 +2,12 @@
 import { describe, expect, test } from 'vitest';
 import * as workers from '../../../src/engine/runs/workers.ts';
 import * as living from '../../../src/status/workers.ts';
-import { long, proof } from '../../../test/support/long.ts';
+import { long } from '../../../test/support/long.ts';
 import { freshDatabase } from '../../../test/support/postgres.ts';
-import { type Planted, plantedInClaims, plantedInPresence } from './claims/planted.ts';
+import { plantedInClaims, plantedInPresence } from './claims/planted.ts';
 import { playPresence, presencePlays } from './claims/presence.ts';
 import { claimsWorlds, exploreClaims, loadProduct, raceClaims } from './claims.ts';
-import { withMistake } from './planted.ts';
+import { someOf, withMistake } from './planted.ts';
 
 const quickRaces = [
   'after nothing: worker 1 takes up tickets of run 1 as job a, while a person ends run 1',
@@ -26,12 +26,6 @@ const racesOf = async (url: string, options: Parameters<typeof raceClaims>[1]) =
   return complaints;
 };
 
-/** Of the mistakes that one world, race or play finds, the first is planted where CI is set, the others at night. */
-function byPlace<P extends { readonly foundIn: object }>(planted: Readonly<Record<string, P>>) {
-  const places = [...Map.groupBy(Object.entries(planted), ([, { foundIn }]) => JSON.stringify(foundIn)).values()];
-  return { firsts: places.map(([first]) => first!), others: places.flatMap(([, ...others]) => others) };
-}
-
 describe('every history of the claims', () => {
   test.for(claimsWorlds.map(({ name }) => name))('nothing is wrong in: %s', async name => {
     await using db = await freshDatabase();
@@ -43,7 +37,7 @@ describe('every history of the claims', () => {
     expect(await racesOf(db.url, { only })).toEqual([undefined]);
   });
 
-  const isFound = async ([, { mistakes, foundIn }]: [string, Planted]) => {
+  test.for(someOf(Object.entries(plantedInClaims)))('is wrong where %s', long, async ([, { mistakes, foundIn }]) => {
     await using db = await freshDatabase();
     using mistaken = await withMistake('src/engine/runs/claims.ts', mistakes);
     const product = await loadProduct(mistaken.load);
@@ -52,10 +46,7 @@ describe('every history of the claims', () => {
         ? (await racesOf(db.url, { product, only: foundIn.race })).filter(complaint => complaint !== undefined)
         : await complaintsOf(db.url, { product, only: foundIn.world, mostStates: 1500 });
     expect(complaints).not.toEqual([]);
-  };
-  const { firsts, others } = byPlace(plantedInClaims);
-  test.for(firsts)('is wrong where %s', long, isFound);
-  test.for(others)('is wrong where %s', proof, isFound);
+  });
 });
 
 describe('every history of who lives', () => {
@@ -71,13 +62,10 @@ describe('every history of who lives', () => {
     expect(await playPresence(db.url, product, plays)).not.toHaveProperty('complaint');
   });
 
-  const isFound = async ([, { mistakes, foundIn }]: [string, (typeof plantedInPresence)[string]]) => {
+  test.for(someOf(Object.entries(plantedInPresence)))('is wrong where %s', long, async ([, { mistakes, foundIn }]) => {
     await using db = await freshDatabase();
     using mistaken = await withMistake<typeof workers>('src/engine/runs/workers.ts', mistakes);
     const read: typeof living = await mistaken.load('src/status/workers.ts');
     expect(await playPresence(db.url, { ...mistaken.module, ...read }, foundIn)).toHaveProperty('complaint');
-  };
-  const { firsts, others } = byPlace(plantedInPresence);
-  test.for(firsts)('is wrong where %s', long, isFound);
-  test.for(others)('is wrong where %s', proof, isFound);
+  });
 });

@@ -12,7 +12,7 @@ import { rowWrong } from './ledger/row.ts';
 import type { Ledger } from './ledger/steps.ts';
 import type { World } from './ledger/worlds.ts';
 import { exploreWorld, worlds } from './ledger.ts';
-import { withMistake } from './planted.ts';
+import { someOf, withMistake } from './planted.ts';
 
 const named = (name: string): World => worlds.find(world => world.name === name)!;
 
@@ -58,7 +58,7 @@ describe('every history of the budget', () => {
     expect(await rowWrong(db.url, budgets)).toBeUndefined();
   });
 
-  test.for(Object.entries(plantedInLedger))('is wrong where %s', long, async ([, { mistakes, foundIn }]) => {
+  test.for(someOf(Object.entries(plantedInLedger)))('is wrong where %s', long, async ([, { mistakes, foundIn }]) => {
     using mistaken = await withMistake<Ledger>('src/engine/budget/ledger.ts', mistakes);
     const { complaint } = exploreWorld(named(foundIn), mistaken.module, { mostStates: 10_000 });
     expect(complaint?.what).toBeDefined();

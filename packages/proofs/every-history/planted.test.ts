@@ -3,7 +3,9 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import type * as reading from '../../../src/engine/reading/reading.ts';
 import { plantedInClaims, plantedInPresence } from './claims/planted.ts';
+import { plantedInLedger } from './ledger/planted.ts';
 import { withMistake } from './planted.ts';
+import { planted } from './readers/planted.ts';
 
 const file = 'src/engine/reading/reading.ts';
 
@@ -21,8 +23,10 @@ test('a mistake whose text is not there fails, also where another mistake took i
   await expect(withMistake(file, [mistake, mistake])).rejects.toThrow('has not exactly one');
 });
 
-test('each mistake in claims stands where it is planted', () => {
-  const mistakes = Object.values({ ...plantedInClaims, ...plantedInPresence }).flatMap(one => one.mistakes);
+test('each mistake stands where it is planted', () => {
+  const inReaders = planted.map(({ file, line }) => ({ file: `src/engine/reading/${file}`, from: line }));
+  const others = Object.values({ ...plantedInClaims, ...plantedInPresence, ...plantedInLedger });
+  const mistakes = [...inReaders, ...others.flatMap(one => one.mistakes)];
   const files = new Map(mistakes.map(({ file }) => [file, readFileSync(file, 'utf8')]));
   expect(mistakes.filter(({ file, from }) => files.get(file)!.split(from).length !== 2)).toEqual([]);
 });

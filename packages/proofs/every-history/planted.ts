@@ -6,6 +6,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { amount } from '../../../test/support/long.ts';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
 
@@ -45,6 +46,9 @@ export async function withMistake<T>(path: string, mistakes: readonly Replacemen
   const kept = stack.move();
   return { module, load, [Symbol.dispose]: () => kept.dispose() };
 }
+
+/** Of planted mistakes: where CI is set every third one, the others at night. */
+export const someOf = <T>(planted: readonly T[]): T[] => planted.filter((_, n) => n % amount(1, 3) === 0);
 
 /** A copy has error classes of its own, so an error is known by its name. */
 export const isNamed = (error: unknown, name: string): boolean => error instanceof Error && error.name === name;

@@ -1,19 +1,15 @@
 /** `status --check`: whether a worker of this machine, or container, lives and reaches the warehouse. For health checks. */
 import { hostname } from 'node:os';
-import { pendingMigrations } from '../../engine/database/migrate.ts';
 import { ShelfdeskError } from '../../errors.ts';
 import { liveWorkers, workerLine } from '../../status/workers.ts';
 import { chosenAccounts, demoHasEnded, hasEnded } from '../choose-account.ts';
 import type { Deps } from '../command.ts';
 import { print, printJson } from '../output/terminal.ts';
-import { warehouseOf } from '../warehouse.ts';
+import { tablesOf } from '../warehouse.ts';
 
 /** Throws ShelfdeskError if no worker of this machine lives. Of several workers it sees that one lives. It does not ask Redis. */
 export async function checkHealth(deps: Deps, { json = false }: { json?: boolean | undefined }): Promise<void> {
-  await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
-  const { missing } = await pendingMigrations(warehouse.pg);
-  if (missing.length > 0)
-    throw new ShelfdeskError('the tables are missing or outdated', 'Run `npx shelfdesk start` or `migrate`.');
+  await using warehouse = await tablesOf(deps.asked().fleet, deps.signal);
   const { accounts } = await chosenAccounts(deps, warehouse.pg);
   const names = accounts.map(({ account }) => account);
   const here = (await liveWorkers(warehouse.pg, names)).filter(({ host }) => host === hostname());

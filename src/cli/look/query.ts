@@ -6,7 +6,7 @@ import type { Warehouse } from '../../app/context.ts';
 import { UsageError } from '../../errors.ts';
 import { lakePackage } from '../../lake/package.ts';
 import { readLake, readLakeStatus } from '../../lake/state.ts';
-import { type Named, together } from '../../privacy/ask.ts';
+import { type Named, objectsOf, together } from '../../privacy/ask.ts';
 import { count } from '../../words.ts';
 import { type Act, type Deps, jsonOption } from '../command.ts';
 import { print, printJson, say, style, table } from '../output/terminal.ts';
@@ -54,7 +54,7 @@ export function addQuery(program: Command, deps: Deps, act: Act): void {
         await using warehouse = await tablesOf(fleet, deps.signal);
         const ask = options.lake ? askTheLake : askTheWarehouse;
         const { names, rows, moment } = await ask({ warehouse, fleet, signal: deps.signal }, chosen.sql, account);
-        if (options.json) printJson(rows.map(row => Object.fromEntries(names.map((column, i) => [column, row[i]]))));
+        if (options.json) printJson(objectsOf({ names, rows }));
         else {
           say(style('bold', chosen.question, process.stderr));
           for (const note of chosen.notes) say(note);

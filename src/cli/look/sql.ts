@@ -5,7 +5,15 @@ import type { Warehouse } from '../../app/context.ts';
 import { systemClock } from '../../clock.ts';
 import type { Client } from '../../engine/database/pool.ts';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
-import { type Answer, accountsOf, answerForEach, answerTo, type Named, readOnly } from '../../privacy/ask.ts';
+import {
+  type Answer,
+  accountsOf,
+  answerForEach,
+  answerTo,
+  type Named,
+  objectsOf,
+  readOnly,
+} from '../../privacy/ask.ts';
 import { judge } from '../../privacy/judge.ts';
 import { openAsker } from '../../privacy/sql-role.ts';
 import { sources } from '../../sources/index.ts';
@@ -34,7 +42,7 @@ export function addSql(program: Command, deps: Deps, act: Act): void {
             : error;
         });
         const names = fields.map(field => field.name);
-        if (options.json) printJson(rows.map(row => Object.fromEntries(names.map((name, i) => [name, row[i]]))));
+        if (options.json) printJson(objectsOf({ names, rows }));
         else if (options.csv) printCsv([names, ...rows]);
         else {
           print(table(names, rows));

@@ -4,7 +4,6 @@ import { isDemo } from '../../app/config.ts';
 import { configuredSources } from '../../app/context.ts';
 import { systemClock } from '../../clock.ts';
 import { pendingMigrations } from '../../engine/database/migrate.ts';
-import { oldDemo } from '../../ops/old-demo.ts';
 import { streams as declared, sources } from '../../sources/index.ts';
 import { type Problem, readAllProblems } from '../../status/problems.ts';
 import { type AuditConfidence, readStatus, type StreamStatus } from '../../status/streams.ts';
@@ -67,8 +66,6 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
         const ofDemo = isOne && accounts[0] && isDemo(accounts[0]);
         const isOver = ofDemo && hasEnded(accounts[0]!);
         if (isOver) say(demoHasEnded);
-        const old = db && !ofDemo ? await oldDemo(db) : undefined;
-        if (old !== undefined) say(`! ${old.says} ${old.remedy}`);
         for (const { name, label, requires } of isOne && !ofDemo ? sources : [])
           if (accounts[0] && !configuredSources(accounts[0]).has(name))
             say(`${upperFirst(label)} is not configured (${requires}).`);

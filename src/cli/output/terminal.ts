@@ -237,7 +237,6 @@ export function wrapped(text: string, columns: number): string[] {
   return lines;
 }
 
-/** Cuts a text to `columns`. */
 function cut(text: string, columns: number): string {
   if (width(text) <= columns) return text;
   let kept = '';

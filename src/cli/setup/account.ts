@@ -1,7 +1,6 @@
 /** `account list | remove | move`: the accounts of the warehouse. */
 import type { Command } from 'commander';
-import { isDemo } from '../../app/config.ts';
-import { removeQueue } from '../../app/forget-jobs.ts';
+import { removeQueue } from '../../app/remove-queue.ts';
 import { systemClock } from '../../clock.ts';
 import { settleFences } from '../../engine/database/move/fence.ts';
 import { addressesOf } from '../../engine/runs/accounts/accounts.ts';
@@ -16,7 +15,6 @@ import {
 import { UsageError } from '../../errors.ts';
 import { lakePackage } from '../../lake/package.ts';
 import { readLake } from '../../lake/state.ts';
-import { oldDemo } from '../../ops/old-demo.ts';
 import { accountNames } from '../../status/accounts.ts';
 import { liveWorkers } from '../../status/workers.ts';
 import { count } from '../../words.ts';
@@ -121,8 +119,6 @@ async function list(deps: Deps, { json = false }: Asked): Promise<void> {
         Number.POSITIVE_INFINITY,
       ),
     );
-  const demo = isDemo(fleet) ? undefined : await oldDemo(pg);
-  if (demo !== undefined) say(`${demo.says} ${demo.remedy}`);
 }
 
 async function remove(deps: Deps, account: string, { yes = false }: Asked): Promise<void> {

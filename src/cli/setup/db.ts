@@ -9,6 +9,7 @@ import { migrateWarehouse } from '../../app/migrate.ts';
 import { systemClock } from '../../clock.ts';
 import { backUp, type ShowRows } from '../../engine/database/backup/backup.ts';
 import { restore } from '../../engine/database/backup/restore.ts';
+import { settleFences } from '../../engine/database/move/fence.ts';
 import { programEnvironment } from '../../engine/database/session/connection-url.ts';
 import { exitCodes, ShelfdeskError, UsageError } from '../../errors.ts';
 import { amount, count } from '../../words.ts';
@@ -60,6 +61,7 @@ export function addDb(program: Command, deps: Deps, act: Act): void {
           signal: deps.signal,
         }).finally(progress.end);
         await migrate(); // Rights of roles, and statistics of the new rows.
+        await settleFences(warehouse.url); // Of accounts that have moved.
         print(`restored ${count(done.rows, 'row')} of ${count(done.tables, 'table')}, from ${done.madeAt}`);
         if (done.search) say('Search was on. Make its indexes: npx shelfdesk warehouse search on');
         if (done.missingReaders.length > 0)

@@ -1,6 +1,5 @@
 /** `erase --customer <id>`, `erase --contact <value>`: erases a person's data and keeps it from being stored again. */
 import { type Command, Option } from 'commander';
-import { forgetJobs } from '../../app/forget-jobs.ts';
 import { systemClock } from '../../clock.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
 import type { Named } from '../../privacy/erase.ts';
@@ -45,7 +44,6 @@ export function addErase(program: Command, deps: Deps, act: Act): void {
           await askToConfirm(name, { says: `${all} will be erased for good.`, act: 'an erasure', remedy }, deps.signal);
         }
         const now = new Date(systemClock.now());
-        if (!dryRun) await forgetJobs(opened.config, opened.warehouse, account);
         const { customers, rows } = dryRun
           ? await wouldErase(db, account, whom, now, streams)
           : await eraseCustomer(db, { account, ...whom, who: operator(), withShared, streams }, now);

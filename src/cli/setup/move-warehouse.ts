@@ -51,8 +51,8 @@ export async function moveWarehouse(deps: Deps, { account, to, yes, json }: Aske
     const rate = `${amount(Math.round(arrived / seconds))} a second`;
     if (arrived > 0) line.show(`${amount(arrived)} of ${count(held, 'row')}, ${rate}, ${duration(left)} left: ${name}`);
   };
-  const now = () => new Date(systemClock.now());
-  const same = await changeWarehouse(move, { signal: deps.signal, told, now }).finally(line.end);
+  const time = () => new Date(systemClock.now());
+  const same = await changeWarehouse(move, { signal: deps.signal, told, time }).finally(line.end);
   const rows = same.map(one => one.rows).reduce((sum, n) => sum + n, 0);
   if (json) printJson({ account, to: move.to.name, rows, tables: same });
   else

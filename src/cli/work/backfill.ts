@@ -16,11 +16,28 @@ import { warehouseOf } from '../warehouse.ts';
 import { chooseStreams, followRun, liftQuotaDeferral, type RunResult, report, skipPaused } from './follow.ts';
 import { openWithForecast } from './forecast.ts';
 
-interface Options {
+export interface BackfillOptions {
   since?: Date;
   until?: Date;
   again?: boolean;
   json?: boolean;
+}
+
+/** The streams and the range of a backfill. Throws UsageError. */
+export function backfillOf(
+  names: readonly string[],
+  options: BackfillOptions,
+  config: Config,
+): { streams: StreamKey[]; range: Range } {
+  const { since = null, until = null, again = false } = options;
+  if (since && until && since >= until)
+    throw new UsageError(
+      '--since is not before --until',
+      'Give a --since that is earlier than --until; --until itself is excluded.',
+    );
+  const all = chooseStreams(names, config);
+  const streams = names.length > 0 || !again ? all : all.filter(key => listStreams.includes(key));
+  return { streams, range: { since, until, again } };
 }
 
 export function addBackfill(program: Command, deps: Deps, act: Act): void {
@@ -48,19 +65,11 @@ export function addBackfill(program: Command, deps: Deps, act: Act): void {
     )
     .option(...jsonOption)
     .action(
-      act(async (names: string[], options: Options) => {
-        const { since = null, until = null, again = false } = options;
-        if (since && until && since >= until)
-          throw new UsageError(
-            '--since is not before --until',
-            'Give a --since that is earlier than --until; --until itself is excluded.',
-          );
+      act(async (names: string[], options: BackfillOptions) => {
         const config = deps.config();
-        const wanted = chooseStreams(names, config).filter(
-          key => names.length > 0 || !again || listStreams.includes(key),
-        );
+        const { streams, range } = backfillOf(names, options, config);
         await using warehouse = await warehouseOf(config, deps.signal);
-        const result = await runBackfill(config, warehouse, wanted, { since, until, again }, deps);
+        const result = await runBackfill(config, warehouse, streams, range, deps);
         report(result, options);
         return result.exitCode;
       }),

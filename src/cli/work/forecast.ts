@@ -28,7 +28,6 @@ async function forecastFor(ctx: Context, question: Question): Promise<ForecastTo
   return planned ?? totalsOf(await plan(question, { ctx, counts: false }));
 }
 
-/** Opens a run and stores its forecast. */
 export async function openWithForecast<T extends { readonly run: number }>(
   ctx: Context,
   question: Question,

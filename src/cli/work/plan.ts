@@ -21,20 +21,14 @@ import { lostBy, rulesIn } from '../../privacy/fields/losses.ts';
 import { cannotOf } from '../../sources/cannot.ts';
 import { sources, streams } from '../../sources/index.ts';
 import { count, duration } from '../../words.ts';
-import { listStreams, parsePast, parseTime } from '../arguments.ts';
+import { parsePast, parseTime } from '../arguments.ts';
 import { chosenAccount } from '../choose-account.ts';
 import { type Act, type Deps, jsonOption, note } from '../command.ts';
 import { print, printJson, say, table } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
+import { type BackfillOptions, backfillOf } from './backfill.ts';
 import { chooseStreams, skipPaused } from './follow.ts';
 import { askedFor } from './forecast.ts';
-
-interface Options {
-  since?: Date;
-  until?: Date;
-  again?: boolean;
-  json?: boolean;
-}
 
 const kinds = ['sync', 'backfill'] as const;
 
@@ -58,7 +52,7 @@ export function addPlan(program: Command, deps: Deps, act: Act): void {
     .option('--again', 'backfill: also re-read synced ranges')
     .option(...jsonOption)
     .action(
-      act(async (kind: string, names: string[], options: Options) => {
+      act(async (kind: string, names: string[], options: BackfillOptions) => {
         await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
         const { missing } = await pendingMigrations(warehouse.pg);
         const db = missing.length > 0 ? undefined : warehouse.pg;
@@ -76,20 +70,12 @@ export function addPlan(program: Command, deps: Deps, act: Act): void {
     );
 }
 
-export function questionOf(kind: string, names: readonly string[], options: Options, config: Config): Question {
-  const { since = null, until = null, again = false } = options;
+export function questionOf(kind: string, names: readonly string[], options: BackfillOptions, config: Config): Question {
+  const { since, until, again } = options;
   if (kind !== 'backfill' && (since || until || again))
     throw new UsageError('--since, --until and --again belong to a backfill', 'Use `plan backfill`.');
   if (kind === 'sync') return { kind, streams: chooseStreams(names, config) };
-  if (kind === 'backfill') {
-    if (since && until && since >= until)
-      throw new UsageError(
-        '--since is not before --until',
-        'Give a --since that is earlier than --until; --until itself is excluded.',
-      );
-    const wanted = chooseStreams(names, config).filter(key => names.length > 0 || !again || listStreams.includes(key));
-    return { kind, streams: wanted, range: { since, until, again } };
-  }
+  if (kind === 'backfill') return { kind, ...backfillOf(names, options, config) };
   const told = kind === 'sweep' || kind === 'verify' ? `\`${kind}\` says what it takes when it starts. ` : '';
   throw new UsageError(`${kind} cannot be planned`, `${told}Choose from: ${kinds.join(', ')}.`);
 }

@@ -476,7 +476,6 @@ function queue() {
   };
 }
 
-/** Stops waiting for `work` when the signal aborts. */
 function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return work;
   return new Promise((resolve, reject) => {

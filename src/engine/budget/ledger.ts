@@ -37,7 +37,6 @@ export interface Limits {
   sweepShare?: number;
 }
 export interface Rules extends Limits {
-  /** The longest time that a request may take. */
   timeoutMs: number;
   /** A request that would wait longer does not wait, and learns when the quota resets. */
   longestWaitMs?: number;
@@ -144,7 +143,6 @@ export interface Settled extends ClocksTold {
   limit: number;
   others: number;
   waitedMs: number;
-  /** From the grant to the reply. */
   tookMs: number;
   refused: boolean;
 }

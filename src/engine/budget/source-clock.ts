@@ -29,7 +29,6 @@ export interface Told {
   grantedMs: number;
   repliedMs: number;
 }
-/** Facts about the clock from one reply. */
 export interface ClockTold {
   moves: number;
   byMs: number;

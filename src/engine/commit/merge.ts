@@ -272,10 +272,16 @@ function vanished(root: Table, others: readonly Table[]): string {
   if (root.parent === undefined) return 'null::boolean';
   const left = (table: Table) => `exists (
     select from (select distinct ${root.parent} as id from ${shortName(root)}_row) p
-    cross join lateral (select t.id from ${rowsOf(table)} t where ${sameKey([table.parent!], 'p', ['id'])} order by t.${table.parent} offset 0) k
-    where not exists (select from ${shortName(table)}_row r where r.id = k.id))`;
+    cross join lateral (select ${named(table, 't')} from ${rowsOf(table)} t where ${sameKey([table.parent!], 'p', ['id'])} order by t.${table.parent} offset 0) k
+    where not exists (select from ${shortName(table)}_row r where (${named(table, 'r')}) = (${named(table, 'k')})))`;
   return [root, ...others.filter(({ parent }) => parent !== undefined)].map(left).join(' or ');
 }
+
+/** SQL: the columns of the key, of this row. */
+export const named = (table: Table, row: string): string =>
+  keyOf(table)
+    .map(name => `${row}.${name}`)
+    .join(', ');
 
 /** The statement sees the rows as of its start, so a change that is already stored does not count again. */
 function changedMs(root: Table): string {
@@ -337,8 +343,8 @@ function upsertCtes(table: Table, shown: readonly string[]): string[] {
   on conflict (account_id, ${key.join(', ')}) do update set
     ${names
       .filter(name => !key.includes(name))
-      .map(name => `${name} = excluded.${name}`)
-      .join(', ')},
+      .map(name => `${name} = excluded.${name},`)
+      .join(' ')}
     _synced_at = excluded._synced_at, _observed_at = excluded._observed_at,${table.version ? ' _true_by = excluded._true_by,' : ''}
     ${['_deleted_at', ...(table.ofTombstone ?? [])].map(name => `${name} = null`).join(', ')},
     ${Object.entries(table.whenChanged ?? {})

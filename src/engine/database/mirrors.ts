@@ -8,7 +8,7 @@ import { exitCodes, ShelfdeskError } from '../../errors.ts';
 import { uncheckedColumnsOf } from '../../sources/record/columns.ts';
 import { literal, type Masked, maskStatements, masksOfRecord, type Shown } from '../../sources/record/masks.ts';
 import { allFields, computedOf, type Facts, fieldsThatAre } from '../../sources/record/record.ts';
-import { tableStatements } from '../../sources/record/tables.ts';
+import { indexStatements, tableStatements } from '../../sources/record/tables.ts';
 import { announcedBy, type Source, type SourceTable, type Stream } from '../../sources/source.ts';
 import { checksumOf } from './checksums.ts';
 
@@ -64,12 +64,12 @@ async function makeTables(client: pg.Client, { name: source, schema, tables = []
     );
     if (!rows[0]!.mirrored) await client.query('select sync.add_mirror($1::regclass, $2)', [name, parent]);
   }
+  await make(client, source, 'indexes', tables.flatMap(indexStatements));
   // A lake that is on has to be told of changes of the new tables.
   if (isNew) await client.query('select sync.follow_changes(true) from sync.lake');
   return isNew;
 }
 
-/** The columns of each table. */
 async function columnNames(client: pg.Client, tables: readonly SourceTable[]): Promise<Map<string, Set<string>>> {
   const { rows } = await client.query<{ name: string; columns: string[] }>(
     `select n.name, array_agg(a.attname::text) as columns from unnest($1::text[]) n (name)

@@ -13,7 +13,6 @@ import { dependentsOf, grantsOn, restore } from './dependents.ts';
 import type { Queryable } from './pool.ts';
 
 export interface Views {
-  /** Checksum of the whole text. */
   readonly checksum: string;
   /** Version of the program that has these views. */
   readonly version: string;

@@ -4,12 +4,12 @@
  * between two commits loses none. Every other run looks at all of them: a record may be read after the event that buries it.
  */
 import { commitWork } from '../commit/commit.ts';
-import { type Declared, keepChanges, rowsOf } from '../commit/merge.ts';
+import { keepChanges, rowsOf } from '../commit/merge.ts';
 import { type Context, sourceOf } from '../context.ts';
 import type { Claim } from '../runs/claims.ts';
 import { rangeOf } from '../runs/ranges.ts';
 import { buryParts } from './bury.ts';
-import { ownParts } from './row-facts.ts';
+import { clearing, type Mortal, partsOf } from './row-facts.ts';
 
 export interface DeletionEvents {
   /** The table of the events, with its schema. */
@@ -18,8 +18,8 @@ export interface DeletionEvents {
   readonly id: string;
   readonly at: string;
   readonly type?: string | undefined;
-  /** The tables of what is deleted. `type`: the word of the events for them. */
-  readonly of: readonly { readonly type?: string; readonly declared: Declared }[];
+  /** The streams of what is deleted. `type`: the word of the events for them. */
+  readonly of: readonly { readonly type?: string; readonly stream: Mortal }[];
 }
 
 /** Clocks of machines differ by less. */
@@ -33,9 +33,10 @@ export async function buryByEvents(ctx: Context, claim: Claim, source: string, e
   const { kind } = await rangeOf(ctx.pg, claim.run);
   await commitWork(ctx, claim, ctx.clock.now(), async (client, { nowMs }) => {
     let deleted = 0;
-    for (const { type, declared } of events.of) {
+    for (const { type, stream } of events.of) {
+      const table = rowsOf(stream.merge.declared.root);
       const { rows } = await client.query<{ id: string }>(
-        `update ${rowsOf(declared.root)} t set _deleted_at = e.at, _synced_at = $2
+        `update ${table} t set _deleted_at = e.at, _synced_at = $2${clearing(stream)}
          -- An event that is dated ahead of its reply tells of no later time.
          from (select ${events.id} as id, max(least(${events.at}, _observed_at + interval '2 seconds')) as at from ${events.table}
            where account_id = $1 and ($3::text is null or ${events.type ?? 'null'} = $3) ${kind === 'fresh' ? isNew : ''} group by 1) e
@@ -52,7 +53,7 @@ export async function buryByEvents(ctx: Context, claim: Claim, source: string, e
       );
       deleted += rows.length;
       const buried = rows.map(({ id }) => id);
-      const parts = { of: declared.root, parts: ownParts({ declared }) };
+      const parts = { of: stream.merge.declared.root, parts: partsOf(stream) };
       await buryParts(client, claim.account, parts, buried, nowMs);
     }
     return { counts: { deleted } };

@@ -1,9 +1,8 @@
 /** SQL made of the facts that a stream declares about its stored rows, over `t`, a row. */
 import type { ListStream, Part, Row, RowFacts } from '../../sources/source.ts';
 import type { Merge, Table } from '../commit/merge.ts';
-import { lastShown } from '../database/open-candidates.ts';
+import { lastShown, readingOf } from '../database/open-candidates.ts';
 
-/** The facts of a stream that is swept. */
 export function factsOf({ key, rowFacts }: Pick<ListStream<Row>, 'key' | 'rowFacts'>): RowFacts {
   if (rowFacts === undefined) throw new Error(`stream ${key} cannot be swept`);
   return rowFacts;
@@ -20,9 +19,6 @@ export const existedAt = (facts: RowFacts): string =>
 /** The parts that records show themselves. */
 export const ownParts = ({ declared }: Pick<Merge, 'declared'>): Part[] =>
   declared.others.filter((table): table is Table & Part => table.parent !== undefined);
-
-/** The columns that tell as of when, and by which run, a stream of details read those of a record. A tombstone clears them. */
-export const readingOf = (details: string) => ({ asOf: `_${details}_as_of`, by: `_${details}_by` });
 
 /** What a deletion needs to know of the stream. */
 export type Mortal = Pick<ListStream<Row>, 'merge' | 'rowFacts' | 'details' | 'parts'>;

@@ -74,7 +74,6 @@ export async function beginWalk(
   return { fromMs: from_ms, walk: page === null ? undefined : { since: since_ms, asOf: as_of_ms, page, deep } };
 }
 
-/** Adds a range to the walked part of the list. */
 export async function coverWalked(client: Client, claim: Claim, { from, to }: Range): Promise<void> {
   await client.query(
     `update sync.run_lists set covered = covered + tstzmultirange(tstzrange($5, $6))

@@ -23,3 +23,16 @@ export async function wasThere(
   );
   return rows[0]!.older;
 }
+
+/** Whether the row has its tombstone. */
+export async function isBuried(
+  { pg, account }: Context,
+  { key }: Pick<ListStream<Row>, 'key'>,
+  id: string,
+): Promise<boolean> {
+  const { rowCount } = await pg.query(
+    `select from ${key} where account_id = $1 and id = $2 and _deleted_at is not null`,
+    [account, id],
+  );
+  return rowCount === 1;
+}

@@ -31,8 +31,8 @@ export interface ClaimedMembers {
   readonly first: boolean;
   readonly asOf: Date | null;
   readonly by: number | null;
-  /** The reply brings a pending change. */
-  readonly arrived: boolean;
+  /** The time of the pending change that the reply brings, in ms. */
+  readonly arrivedMs: Ms | null;
   /** The members are stored just as the reply shows them. */
   readonly same: boolean;
   /** The versions of the rows of the members. */
@@ -71,13 +71,19 @@ export async function claimMembers(
   let { rows } = await claim();
   // After a wait for the lock, only a second statement sees the other transaction's changes.
   if (rows.length === 0) ({ rows } = await claim());
-  await noteArrivals(client, by, stream, rows[0]?.arrived ? [updatedMs] : [], sourceMs);
+  await noteArrivals(
+    client,
+    by,
+    stream,
+    rows.flatMap(({ arrivedMs }) => arrivedMs ?? []),
+    sourceMs,
+  );
   return rows[0];
 }
 
-/** A record that usually equals its stored row. `text`: JSON text of the record. */
+/** A record that usually equals its stored row. `text`: JSON text of the record; undefined if the reply shows its members alone. */
 export interface Same extends Claimed {
-  readonly text: string;
+  readonly text: string | undefined;
 }
 
 /**
@@ -110,7 +116,7 @@ export async function claimSame<T extends Same>(
       update ${table} t set ${asOf} = before.as_of, ${reader} = $5::bigint
       from before
       where t.ctid = before.place and ${mayClaim(stream, 'before.updated_at', 'before.as_of', 'before.is_ahead')}
-        and t._payload = (select ${without(stream.of.merge.declared.root.leftOut ?? [])} from (select before.record) s)
+        and (before.record is null or t._payload = (select ${without(stream.of.merge.declared.root.leftOut ?? [])} from (select before.record) s))
       returning ${claimedOf(stream, 'before.as_of')}, ${keepChanges('$8', 'before.as_of', '$5')}`,
     values: [
       by.account,
@@ -126,7 +132,7 @@ export async function claimSame<T extends Same>(
   });
   const claims = new Map(rows.map(claim => [claim.id, claim]));
   const claimed = shown.filter(({ id }) => claims.has(id));
-  const changedMs = claimed.filter(({ id }) => claims.get(id)!.arrived).map(({ updatedMs }) => updatedMs);
+  const changedMs = rows.flatMap(({ arrivedMs }) => arrivedMs ?? []);
   await noteArrivals(client, by, stream, changedMs, sourceMs);
   return new Map(claimed.map(one => [one, claims.get(one.id)!]));
 }
@@ -172,8 +178,9 @@ function claimedOf(stream: Detail, at: string): string {
           before.read_as_of is null and before.versions = '{}' as first, before.same, before.versions,
           exists (
             select from sync.rejects j where j.account_id = $1 and j.stream_key = '${stream.key}' and j.cleared_at is null) as rejects,
-          t.${version} > (select mirrored_since from sync.accounts where account_id = $1)
-            and t.${version} <= ${at} and (before.read_as_of is null or before.read_as_of < t.${version}) as arrived`;
+          case when t.${version} > (select mirrored_since from sync.accounts where account_id = $1)
+            and t.${version} <= ${at} and (before.read_as_of is null or before.read_as_of < t.${version})
+            then extract(epoch from date_trunc('milliseconds', t.${version}))::float8 * 1000 end as "arrivedMs"`;
 }
 
 /** Keeps the reading before this one in sync.changes. A reading that found nothing new is not kept. */

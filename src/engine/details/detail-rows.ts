@@ -1,8 +1,9 @@
 /** The rows of a stream of details, and of its parent, as the stream declares them. SQL is over `t`, a row of the parent. */
 
 import type { ByIdStream, DetailStream, Name, Row } from '../../sources/source.ts';
+import { isAhead } from '../commit/merge.ts';
+import { readingOf } from '../database/open-candidates.ts';
 import type { StreamKey } from '../database/stream-key.ts';
-import { readingOf } from '../deletions/row-facts.ts';
 
 export type Detail = DetailStream<Row, Row>;
 export type ById = ByIdStream<Row>;
@@ -38,6 +39,27 @@ export function rowsOfParent({ key, name, of }: Pick<Detail, 'key' | 'name' | 'o
   const { version } = of.merge.declared.root;
   if (version === undefined || !of.details?.includes(name)) throw new Error(`stream ${key} cannot be read in detail`);
   return { table: of.key, version, ...readingOf(name) };
+}
+
+/**
+ * What the merge of a record keeps of the readings of its details. A late change may be dated before the last reading, although that did
+ * not show the change: then the details are pending again.
+ */
+export function readingsIn(details: readonly string[], version: string) {
+  const readings = details.map(name => readingOf(name).asOf);
+  return {
+    whenChanged: Object.fromEntries(
+      readings.map(asOf => [
+        asOf,
+        `case when ${isAhead(`t.${asOf}`, 'excluded._observed_at')} then null
+      when excluded.${version} <> t.${version} and excluded.${version} <= t.${asOf}
+      then excluded.${version} - interval '1 millisecond' else t.${asOf} end`,
+      ]),
+    ),
+    ours: Object.fromEntries(
+      readings.map(asOf => [asOf, `case when not ${isAhead(`t.${asOf}`, '$4')} then t.${asOf} end`]),
+    ),
+  };
 }
 
 /** SQL: the ids that the row mentions, as an array. */

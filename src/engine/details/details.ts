@@ -7,12 +7,15 @@ import type { Row } from '../../sources/source.ts';
 import type { Lane } from '../budget/budget.ts';
 import { dueRejects, saidGone } from '../commit/rejects.ts';
 import { type Context, sourceOf } from '../context.ts';
-import { wasThere } from '../deletions/was-there.ts';
-import type { Reply, Request } from '../http/request.ts';
+import { isBuried, wasThere } from '../deletions/was-there.ts';
+import type { Reply } from '../http/request.ts';
+import type { SendOptions } from '../http/send.ts';
 import type { Told } from '../load/ask-again.ts';
 import { commitNow, type Entry } from '../load/commit-queue.ts';
 import { noteFailure } from '../load/failures.ts';
 import { fewRejects, probed } from '../load/probe.ts';
+import { readDetail } from '../load/read-members.ts';
+import type { Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { type ById, type Detail, unitOf, type Wanted } from './detail-rows.ts';
 import { Listed } from './listed.ts';
@@ -36,7 +39,9 @@ export interface Details {
   readonly lane: Lane;
   /** An id that the source does not know answers like a temporary failure. */
   readonly unknownFails: boolean;
-  request(wanted: Wanted): Request<Row>;
+  /** Members that were read before this time, in ms ago, are read again. */
+  readonly ageMs?: Ms | undefined;
+  send(wanted: Wanted, options: SendOptions): Promise<Reply<Row>>;
   entry(reply: Reply<Row>, wanted: Wanted, heard?: Heard): Entry;
   /** A second 404, of this time, that is believed. */
   bury?(id: string, asOfMs: number): Promise<boolean>;
@@ -47,6 +52,7 @@ export interface Details {
 }
 
 export function detailsOf(ctx: Context, claim: Claim, stream: Detail | ById): Details {
+  const { send } = sourceOf(ctx, stream.source);
   const common = { ctx, claim, source: stream.source, unit: unitOf(stream) };
   if (stream.kind === 'by id') {
     const listed = new Listed(ctx.pg, ctx.account, stream);
@@ -57,7 +63,7 @@ export function detailsOf(ctx: Context, claim: Claim, stream: Detail | ById): De
       // A run that a person started takes precedence. One that the worker started yields to lists.
       lane: claim.kind === 'sync' ? 'fresh' : 'backfill',
       unknownFails: true,
-      request: ({ id }) => stream.request(id),
+      send: ({ id }, options) => send(stream.request(id), options),
       entry: (reply, wanted, heard) => entryOfRecord(ctx, claim, stream, reply, { wanted, heard }),
       retries: () => listed.retries(new Date(ctx.clock.now())),
       known: () => listed.known(),
@@ -68,11 +74,14 @@ export function detailsOf(ctx: Context, claim: Claim, stream: Detail | ById): De
     tries: 4,
     lane: 'fresh',
     unknownFails: false,
-    request: ({ id, due = {} }) => stream.request(id, embedsFor(stream, due)),
+    ageMs: stream.ageMs,
+    send: ({ id, due = {} }, options) =>
+      readDetail(stream, { id, more: embedsFor(stream, due) }, request => send(request, options)),
     entry: (reply, wanted, heard) => detailOf(ctx, claim, stream, reply, { wanted, heard }),
-    // Not of a record so new that a replica may not have it yet.
+    // Not of a record so new that a replica may not have it yet. A list of members says nothing of their record.
     async bury(id, asOfMs) {
-      const isBelieved = (await saidGone(ctx.pg, claim, id)) && (await wasThere(ctx, stream.of, id, asOfMs));
+      const isGone = stream.list === undefined ? wasThere(ctx, stream.of, id, asOfMs) : isBuried(ctx, stream.of, id);
+      const isBelieved = (await isGone) && (await saidGone(ctx.pg, claim, id));
       if (isBelieved) await markDeleted(ctx, claim, stream, id, asOfMs);
       return isBelieved;
     },
@@ -86,12 +95,12 @@ export function detailsOf(ctx: Context, claim: Claim, stream: Detail | ById): De
  * noted as a failure of the requested record.
  */
 export async function ask(
-  { ctx, claim, source, unit, tries, request }: Details,
+  { ctx, claim, unit, tries, send }: Details,
   wanted: Wanted,
   lane: Lane,
   signal = ctx.signal,
 ): Promise<Reply<Row> | undefined> {
-  const reply = await sourceOf(ctx, source).send(request(wanted), { lane, signal, tries });
+  const reply = await send(wanted, { lane, signal, tries });
   const other = reply.records[0]?.id;
   if (other === undefined || other === wanted.id) return reply;
   await noteFailure(ctx, claim, { askId: wanted.id, reason: `the source answered with ${unit} ${other}` });

@@ -5,7 +5,6 @@
  * failure, all failures are such refusals.
  */
 import { type Fatal, Gone, ReplyTooLarge, Retry } from '../../errors.ts';
-import { sourceOf } from '../context.ts';
 import { commitNow } from '../load/commit-queue.ts';
 import { noteFailure } from '../load/failures.ts';
 import type { Wanted } from './detail-rows.ts';
@@ -60,10 +59,10 @@ export class Doubts {
 
 /** Reads the record anew. False if the source refuses it, too. */
 async function answers(details: Details, wanted: Wanted): Promise<boolean> {
-  const { ctx, source, unknownFails, request, entry } = details;
+  const { ctx, unknownFails, send, entry } = details;
   if (unknownFails) return !((await readNoting(details, wanted)) instanceof Retry);
   try {
-    const reply = await sourceOf(ctx, source).send(request(wanted), { lane: 'fresh', signal: ctx.signal });
+    const reply = await send(wanted, { lane: 'fresh', signal: ctx.signal });
     await commitNow(ctx, entry(reply, wanted));
   } catch (error) {
     if (error instanceof Retry && error.everywhere) return false;

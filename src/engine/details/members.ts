@@ -44,7 +44,9 @@ export async function detailBatch<P extends { id: string }, T extends { id: stri
         unreadable.push({ place, id: checked.readable.id, raw: one, reason: error.message, path: undefined });
       }
   }
+  const id = JSON.stringify(parent.id);
   const only = (places: readonly number[]) => arrayOf(places.map(place => all()[place]!));
+  const withParent = (member: string) => objectOf([...fieldsOf(member), ['_parent', id]]);
   const parameters = (places: readonly number[], asOfMs: number) =>
     stream.parameters(
       places.map(place => members.get(place)!.derived.value),
@@ -57,14 +59,16 @@ export async function detailBatch<P extends { id: string }, T extends { id: stri
     ...{ merge: stream.merge, filter: stream.personal },
     records: [...members].map(([place, { member }]) => ({ place, id: member.id })),
     text: (places, care) =>
-      arrayOf([
-        care === 'as it came' && places.length === raw.length
-          ? text
-          : objectOf([
-              ['id', JSON.stringify(parent.id)],
-              [stream.membersField, only(places)],
-            ]),
-      ]),
+      stream.list
+        ? arrayOf(places.map(place => withParent(all()[place]!)))
+        : arrayOf([
+            care === 'as it came' && places.length === raw.length
+              ? text
+              : objectOf([
+                  ['id', id],
+                  [stream.membersField, only(places)],
+                ]),
+          ]),
     record: place => all()[place]!,
     parameters: places => parameters(places, asOf),
     // With an unreadable member the set is incomplete, so no member counts as vanished.

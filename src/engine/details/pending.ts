@@ -27,6 +27,8 @@ export interface When {
   startedMs: Ms;
   /** Names last shown before this time are due. */
   namesMs: Ms;
+  /** Complete members that were last read before this time are read again. */
+  agedMs?: Ms | undefined;
   /** This machine's clock. A failure that a clock far ahead noted puts off no retry, and a row that it wrote is no newer. */
   nowMs: Ms;
 }
@@ -152,6 +154,22 @@ export class Pending {
       order by ${at} desc
       limit $7`,
       [...this.#values(when, limit), run, new Date(when.nowMs)],
+    );
+  }
+
+  /** Records whose members are complete, and were last read before this time, the longest ago first. */
+  async aged(
+    { agedMs, startedMs, nowMs }: Pick<When, 'agedMs' | 'startedMs' | 'nowMs'>,
+    limit: number,
+  ): Promise<Wanted[]> {
+    if (agedMs === undefined) return [];
+    return this.#found(
+      'aged',
+      `select t.id from ${this.#table} t
+      where t.account_id = $1 and t._deleted_at is null and ${this.#asOf} >= ${this.#at} and ${this.#asOf} < $2 and ${notFailing('$6')}
+      order by ${this.#asOf}, t.id
+      limit $3`,
+      [this.#account, new Date(agedMs), limit, this.#stream.key, new Date(startedMs), new Date(nowMs)],
     );
   }
 

@@ -62,7 +62,7 @@ async function readPending({ details, startedMs, isOver }: Run, stream: Detail):
   const { fromMs, toMs } = await rangeOf(ctx.pg, claim.run);
   const pending = new Pending(ctx.pg, ctx.account, stream);
   const job = { details, pending, shared: share(details), startedMs, asked: new Set<string>(), isOver };
-  const when = () => moments(ctx, stream.source, startedMs);
+  const when = () => moments(ctx, stream, startedMs);
   let wanted: Scope = {};
   for (let round = 1; round <= (claim.kind === 'sync' ? rounds : 1); round++) {
     // Before the first reply only this machine's clock is known.
@@ -89,7 +89,7 @@ export async function isDone(ctx: Context, work: Work, stream: Detail): Promise<
   // This machine's clock may differ from the source's clock, so slightly later changes count as well.
   const wanted = { fromMs, toMs: least(toMs, startedMs + sourceOf(ctx, stream.source).lookbackMs) };
   const pending = new Pending(ctx.pg, ctx.account, stream);
-  const when = moments(ctx, stream.source, ctx.clock.now());
+  const when = moments(ctx, stream, ctx.clock.now());
   if (again || (await pending.any(when, wanted))) return undefined;
   return { partial: notInFull(stream, await pending.count(when.futureMs, wanted)) };
 }
@@ -173,10 +173,13 @@ async function isPendingDue(ctx: Context, stream: Detail): Promise<boolean> {
   const nowMs = ctx.clock.now();
   const ripeMs = sourceNow(ctx, stream.source);
   const futureMs = ripeMs + sourceOf(ctx, stream.source).lookbackMs;
-  const when = { ripeMs, futureMs, startedMs: nowMs, namesMs: 0, nowMs };
-  const first = await new Pending(ctx.pg, ctx.account, stream).first(when);
+  const agedMs = stream.ageMs === undefined ? undefined : ripeMs - stream.ageMs;
+  const when = { ripeMs, futureMs, startedMs: nowMs, namesMs: 0, nowMs, agedMs };
+  const pending = new Pending(ctx.pg, ctx.account, stream);
+  const first = await pending.first(when);
   const key = { account: ctx.account, stream: stream.key };
-  return isRipe(first, when) || (await dueRejects(ctx.pg, key, new Date(nowMs))).length > 0;
+  if (isRipe(first, when) || (await pending.aged(when, 1)).length > 0) return true;
+  return (await dueRejects(ctx.pg, key, new Date(nowMs))).length > 0;
 }
 
 async function isListedDue(ctx: Context, stream: ById): Promise<boolean> {

@@ -24,7 +24,7 @@ import type { Reply, Unreadable } from '../http/request.ts';
 import { objectOf } from '../json-text.ts';
 import { driftOf, driftOfTaken, once, rejectOf, singleBatch } from '../load/batch.ts';
 import type { Entry, MemberSet, Rows } from '../load/commit-queue.ts';
-import type { Ms } from '../reading/reading.ts';
+import { farFuture, type Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { beginAgain } from '../runs/ranges.ts';
 import type { Counts } from '../runs/runs.ts';
@@ -78,10 +78,11 @@ export function detailOf(
     if (claim.again && !begunAgain.has(claim)) await beginAgain(client, claim, reply.asOf);
     const [record] = reply.records;
     isRejected = refused.length > 0;
-    isCurrent = current && reply.asOf >= (record ? stream.version(record) : 0);
+    isCurrent = current && reply.asOf >= (record ? (stream.version?.(record) ?? 0) : 0);
   };
   const refused = ({ message }: Error) => {
-    const reject = { recordId: wanted.id, askId: wanted.id, reason: message, payload: reply.text };
+    const payload = stream.list ? {} : { payload: reply.text };
+    const reject = { recordId: wanted.id, askId: wanted.id, reason: message, ...payload };
     const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
     return transaction(ctx.pg, client =>
       keepBooks(
@@ -119,10 +120,12 @@ function rowsOf(
 
 /** What a claim of members asks of the stored record. */
 function claimOf(stream: Detail, reply: Reply<Row>, record: Row, found: Members): Same {
+  const claimed = { id: record.id, asOfMs: reply.asOf, digest: found.digest() };
+  // A list of members is true as of its reply, whatever the version of the record.
+  if (stream.version === undefined) return { ...claimed, updatedMs: farFuture, text: undefined };
   const updatedMs = stream.version(record);
-  const isAhead = updatedMs >= reply.trueBy;
   const text = parentBatch(stream, reply, found).record(0);
-  return { id: record.id, updatedMs, asOfMs: reply.asOf, isAhead, text, digest: found.digest() };
+  return { ...claimed, updatedMs, isAhead: updatedMs >= reply.trueBy, text };
 }
 
 /** Notes the sets that are stored just as their replies showed them. */
@@ -223,8 +226,8 @@ async function claimOne(
     const claimed = (await claimSame(client, writer, stream, [asked], at)).get(asked);
     if (claimed) return { claimed };
   }
-  const written = await writeBatch(tx, parent);
-  return { claimed: await claimMembers(client, writer, stream, asked, at.sourceMs), parent: written };
+  const written = asked.text === undefined ? {} : { parent: await writeBatch(tx, parent) };
+  return { claimed: await claimMembers(client, writer, stream, asked, at.sourceMs), ...written };
 }
 
 /** Writes the members of a claimed record, if their rows are not just those of the reply. */

@@ -45,7 +45,7 @@ interface Underway {
   readonly over: Promise<void>;
 }
 
-export function moments(ctx: Context, source: string, startedMs: Ms): When {
+export function moments(ctx: Context, { source, ageMs }: Pick<Details, 'source' | 'ageMs'>, startedMs: Ms): When {
   const { send, lookbackMs } = sourceOf(ctx, source);
   // Before the first reply the source's clock is unknown.
   const sourceMs = send.sourceNow();
@@ -55,6 +55,7 @@ export function moments(ctx: Context, source: string, startedMs: Ms): When {
     futureMs: sourceMs === undefined ? farFuture : sourceMs + lookbackMs,
     startedMs,
     namesMs: (sourceMs ?? startedMs) - namesMs,
+    agedMs: ageMs === undefined ? undefined : (sourceMs ?? startedMs) - ageMs,
     nowMs: ctx.clock.now(),
   };
 }
@@ -139,7 +140,7 @@ class Both {
 
   /**
    * The next older changes in the run's range, newest first. After them, a re-reading backfill gets the records that it
-   * has not re-read yet.
+   * has not re-read yet, and another run those that were read long ago.
    */
   async nextBacklog(): Promise<Wanted[]> {
     const { details, pending, wanted } = this.#job;
@@ -149,7 +150,8 @@ class Both {
     const scope = { ...wanted, toMs: least(wanted.toMs, this.#freshFrom()) };
     const records = await pending.next(when, batch.records, scope);
     const { again, run } = details.claim;
-    return records.length === 0 && again ? pending.again(run, when, batch.records) : records;
+    if (records.length > 0) return records;
+    return again ? pending.again(run, when, batch.records) : pending.aged(when, batch.records);
   }
 
   async *backlog(first: Wanted[]): AsyncGenerator<Wanted> {
@@ -213,7 +215,7 @@ class Both {
 
   #moments(): When {
     const { details, startedMs } = this.#job;
-    return moments(details.ctx, details.source, startedMs);
+    return moments(details.ctx, details, startedMs);
   }
 
   /** Start of the fresh range: one hour before the source's time. Before the first reply this machine's clock is used. */

@@ -50,6 +50,5 @@ function placeOf(imagined: Imagined, time: Ms): number {
 export const evenly = (many: number, fromMs: Ms, toMs: Ms): number[] =>
   Array.from({ length: many }, (_, i) => fromMs + ((i + 0.5) * Math.max(0, toMs - fromMs)) / many);
 
-/** Merges several lists of times. */
 export const merged = (...lists: readonly Imagined[]): Float64Array =>
   Float64Array.from(lists.flatMap(list => Array.from(list))).sort();

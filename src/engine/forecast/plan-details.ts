@@ -48,7 +48,9 @@ export async function partOfDetails(planning: Planning, stream: Detail, brought:
   };
   const pending = new Pending(ctx.pg, ctx.account, stream);
   const some = await pending.next(when, mostNamed, scope);
-  const waiting = await pending.count(when.futureMs, scope);
+  const agedMs = stream.ageMs === undefined ? undefined : nowMs - stream.ageMs;
+  const aged = await pending.aged({ ...when, agedMs }, mostNamed);
+  const waiting = (await pending.count(when.futureMs, scope)) + aged.length;
   const fresh = await pending.count(when.futureMs, { fromMs: nowMs - freshMs });
   const known = await namesKnown(ctx.pg, ctx.account, stream, before);
   const costOf = (mentions: DueNames = {}): number => {

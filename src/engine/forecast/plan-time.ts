@@ -15,7 +15,6 @@ export interface Asked {
   readonly many: number;
 }
 
-/** The requests of one stream. */
 export interface Part {
   readonly stream: string;
   /** Concurrent readers. Each sends its requests one after another. */

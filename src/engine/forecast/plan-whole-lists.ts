@@ -13,16 +13,16 @@ import { type Planning, type Question, storeMs } from './planning.ts';
  */
 export async function partsOfWholeLists(
   planning: Planning,
-  question: Question,
+  kind: Question['kind'],
   streams: readonly ListStream<Row>[],
 ): Promise<Part[]> {
   const parts: Part[] = [];
-  for (const stream of streams.filter(({ key }) => question.streams.includes(key))) {
+  for (const stream of streams) {
     const [first] = stream.lists;
     const { cost } = stream.request(first.name, { page: 1, perPage: stream.paging.perPage });
     const rows = await countRows(planning, stream);
     const many = await requestsFor(planning, stream, rows);
-    const lane = question.kind === 'sync' ? 'fresh' : 'backfill';
+    const lane = kind === 'sync' ? 'fresh' : 'backfill';
     const asked: Asked = { cost, lane, many };
     parts.push({ stream: stream.key, readers: [[asked]], storeMs: storeMs.page });
   }

@@ -54,7 +54,6 @@ export async function plan(question: Question, { ctx, counts }: Given): Promise<
     counted: [],
     assumed: new Set(),
     unknown: false,
-    latencyMs: undefined,
   };
   const parts = new Map<OpenSource, readonly Part[]>();
   for (const source of ctx.sources.values()) parts.set(source, await source.declaration.forecast(planning, question));

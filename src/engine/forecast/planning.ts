@@ -22,6 +22,4 @@ export interface Planning {
   readonly assumed: Set<string>;
   /** Something that matters is unknown. */
   unknown: boolean;
-  /** The fastest reply so far. The first reply waits for a connection, a count for the source. */
-  latencyMs: number | undefined;
 }

@@ -16,7 +16,6 @@ export interface Cause {
   readonly short?: string;
 }
 
-/** The destination of a request. */
 export interface Place {
   /** Name for people: `the help desk`. */
   readonly label: string;

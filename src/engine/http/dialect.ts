@@ -9,7 +9,6 @@ import type { RateHeaders } from '../budget/budget.ts';
 import type { IdTypes, Request } from './request.ts';
 import type { Ways } from './ways.ts';
 
-/** A reply, as a dialect sees it. */
 export interface Said {
   readonly status: number;
   readonly header: (name: string) => string | undefined;

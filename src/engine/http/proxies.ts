@@ -1,4 +1,5 @@
 /** Which proxy a request goes through, as HTTP_PROXY, HTTPS_PROXY and NO_PROXY say. */
+import { BlockList, isIPv4 } from 'node:net';
 
 export interface Proxies {
   readonly http: URL | undefined;
@@ -36,14 +37,9 @@ function covers(entry: string, host: string, port: string): boolean {
 
 /** Whether an IPv4 address is in a network such as 10.0.0.0/8. */
 function isWithin(host: string, network: string): boolean {
-  const [start = '', bits] = network.split('/');
-  const [one, other] = [host, start].map(numberOf);
-  if (one === undefined || other === undefined || !/^\d{1,2}$/.test(bits!) || Number(bits) > 32) return false;
-  const size = 2 ** (32 - Number(bits));
-  return Math.floor(one / size) === Math.floor(other / size);
+  const [start = '', bits = ''] = network.split('/');
+  if (!isIPv4(host) || !isIPv4(start) || !/^\d{1,2}$/.test(bits) || Number(bits) > 32) return false;
+  const hosts = new BlockList();
+  hosts.addSubnet(start, Number(bits));
+  return hosts.check(host);
 }
-
-const numberOf = (address: string): number | undefined =>
-  /^\d{1,3}(\.\d{1,3}){3}$/.test(address)
-    ? address.split('.').reduce((sum, part) => sum * 256 + Number(part), 0)
-    : undefined;

@@ -12,7 +12,11 @@ import type { Ask, Page } from '../reading/reading.ts';
 type Stored = Pick<Stream, 'merge' | 'personal'>;
 
 /** The part of a reply that the reading of a list needs, for a request of this order. */
-export function pageOf(stream: ListStream<Row>, reply: Reply<Row>, order: Ask['order'] = undefined): Page {
+export function pageOf(
+  stream: Pick<ListStream<Row>, 'orderedBy'>,
+  reply: Reply<Row>,
+  order: Ask['order'] = undefined,
+): Page {
   return {
     arrived: reply.arrived,
     rows: reply.records.map(record => ({ id: record.id, time: stream.orderedBy(record, order) })),

@@ -189,7 +189,6 @@ function momentOf({ batch, at, set }: Rows): string | undefined {
   return isJoined ? JSON.stringify([nameOf(batch.merge), asOfMs, trueByMs, batch.parameters([])]) : undefined;
 }
 
-/** Commits one reply, in a transaction of its own. */
 export async function commitNow(store: Store, { write, alone, committed, refused }: Entry): Promise<void> {
   try {
     await (alone?.() ?? withCare(store, write));

@@ -24,7 +24,6 @@ export function laneOf({ kind }: Claim): Lane {
   return kind === 'backfill' ? 'backfill' : 'fresh';
 }
 
-/** A list that a run reads. */
 export interface Job {
   readonly ctx: Context;
   readonly claim: Claim;
@@ -47,7 +46,6 @@ export async function requestPage(job: Job, list: string, ask: Ask): Promise<Rep
   }
 }
 
-/** What belongs to the rows of a reply. */
 interface Beside extends Proven {
   readonly batch: Batch;
   /** Records that are rejected. Default: all that could not be read. */

@@ -175,7 +175,6 @@ export async function readAnew(...of: Parameters<typeof readPart>): Promise<Part
 }
 
 interface PartRead {
-  /** The gaps that remain. */
   readonly gaps: string[];
   /** The time of the last page. */
   readonly asOf: Ms;
@@ -234,10 +233,8 @@ async function readPart(job: Job, list: string, part: Part): Promise<PartRead> {
 
 const wholeTime: Range = { from: 0, to: farFuture };
 
-/** What a reading has met so far. */
 interface Met {
   readonly gaps: string[];
-  /** Number of records. */
   seen: number;
   /** The times of the first and of the last page. */
   begunMs: Ms;

@@ -42,7 +42,6 @@ interface TooLargeBooks extends Proven {
   readonly list: string;
   readonly ask: Ask;
   readonly answer: TooLarge;
-  /** Further work in the same transaction. */
   readonly more?: (client: Client) => Promise<void>;
 }
 

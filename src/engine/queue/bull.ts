@@ -51,8 +51,6 @@ const workerOptions = {
 /** Failed jobs stay visible for two weeks. Completed work is in the run. */
 const failedSeconds = 14 * 24 * 3600;
 const jobOptions = { attempts: 1, removeOnComplete: true, removeOnFail: { age: failedSeconds, count: 1000 } };
-/** Further than any clock is ahead. */
-const anyTimeMs = 24 * 3_600_000;
 
 const nameOf = (name: string) => `shelfdesk-${name}`;
 
@@ -151,10 +149,6 @@ function queueOf(jobs: Queue, { makeWorker, forgetEvents, closed = () => {} }: O
   jobs.on('error', () => {}); // The command that needs the queue fails with the same error.
   return {
     bull: jobs,
-    async forget() {
-      await jobs.clean(-anyTimeMs, 0, 'failed');
-      await forgetEvents();
-    },
     async remove() {
       await jobs.obliterate({ force: true });
       await forgetEvents();

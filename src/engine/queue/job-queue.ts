@@ -28,10 +28,6 @@ export interface JobQueue extends AsyncDisposable {
 export interface OpenQueue extends JobQueue {
   /** BullMQ's own object, for metrics. */
   readonly bull: Queue;
-  /**
-   * Removes all failed jobs and events, because older versions stored texts of the source in them. No work needs them.
-   */
-  forget(): Promise<void>;
   /** Removes all jobs, and all that the server keeps of the queue. */
   remove(): Promise<void>;
 }

@@ -7,7 +7,6 @@ import { tlsOptions } from '../database/session/tls.ts';
 import { redisRefusal } from './redis-refusals.ts';
 
 export interface RedisFacts {
-  /** `8.2.1` */
   readonly version: string;
   /** `standalone`, `cluster`, `sentinel`. */
   readonly mode: string;
@@ -185,8 +184,5 @@ const parseInfo = (text: string) =>
   new Map([...text.matchAll(/^([a-z_0-9]+):(.*?)\r?$/gm)].map(([, name, value]) => [name!, value!]));
 
 /** Compares by number: `6.2.0` is older than `6.10`. */
-export function isOlder(version: string, than: string): boolean {
-  const [a, b] = [version, than].map(text => text.split('.').map(Number)) as [number[], number[]];
-  for (const [i, part] of b.entries()) if ((a[i] ?? 0) !== part) return (a[i] ?? 0) < part;
-  return false;
-}
+export const isOlder = (version: string, than: string): boolean =>
+  version.localeCompare(than, 'en', { numeric: true }) < 0;

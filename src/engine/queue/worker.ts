@@ -36,13 +36,11 @@ const quietMs = 60_000;
 /** The jobs that run in this process, by id. */
 export interface Jobs {
   has(id: string): boolean;
-  /** Their claims. */
   claims(): { job: string; claim: Claim }[];
   /** Stops a job with this reason, at its next page or while it waits for a credit. */
   stop(id: string, why: Error): void;
 }
 
-/** The jobs of a process that only watches: none. */
 export const noJobs: Jobs = { has: () => false, claims: () => [], stop: () => {} };
 
 export interface Working extends AsyncDisposable {

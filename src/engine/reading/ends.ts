@@ -64,7 +64,8 @@ type Asked = Step['ask'];
 const mostLooks = 5;
 
 /** Least page size that is requested. */
-const leastSize = ({ perPage }: ReadingOptions) => Math.min(defaultPerPage, Math.ceil(perPage / 2));
+export const leastSize = ({ perPage }: Pick<ReadingOptions, 'perPage'>): number =>
+  Math.min(defaultPerPage, Math.ceil(perPage / 2));
 
 /** By offset a page of one record could not begin with the last one of the page before. */
 export const leastOffsets = 2;

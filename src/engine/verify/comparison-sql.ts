@@ -7,7 +7,7 @@
  */
 
 import type { Declared, Merge, Table } from '../commit/merge.ts';
-import { isAhead, keyOf, nameOf, rowCte, rowsOf, sameKey, shortName } from '../commit/merge.ts';
+import { isAhead, keyOf, named, nameOf, rowCte, rowsOf, sameKey, shortName } from '../commit/merge.ts';
 import { type Client, eachDigit } from '../database/pool.ts';
 import type { Ms } from '../reading/reading.ts';
 
@@ -142,5 +142,5 @@ from ${parents}
 cross join lateral (
   select * from ${rowsOf(table)} t
   where ${sameKey([parent], 'p', ['id'])}${outer} and t.${tombstoneOf(table)} is null order by t.${parent} offset 0) t
-where not exists (select from ${short}_row r where r.${idOf(table)} = t.${idOf(table)})`;
+where not exists (select from ${short}_row r where (${named(table, 'r')}) = (${named(table, 't')}))`;
 }

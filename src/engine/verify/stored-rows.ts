@@ -1,9 +1,10 @@
 /** Selects the stored rows of a list that a verification reads. */
 
 import type { ListStream, Row, RowFacts } from '../../sources/source.ts';
+import { readingOf } from '../database/open-candidates.ts';
 import type { Queryable } from '../database/pool.ts';
 import type { StreamKey } from '../database/stream-key.ts';
-import { createdAt, partsOf, readingOf, shownIn } from '../deletions/row-facts.ts';
+import { createdAt, partsOf, shownIn } from '../deletions/row-facts.ts';
 import { storableIds } from '../json-text.ts';
 import type { Ms, Range } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';

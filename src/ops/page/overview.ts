@@ -73,7 +73,6 @@ export async function readAccount(db: pg.Pool, account: string, range: Range) {
       ),
       /** Recent runs, newest first, without runs of every minute that found nothing. */
       runs: runs.filter(one => !isQuiet(one)).slice(0, shownRuns),
-      /** Number of those quiet runs in the last hour. */
       quiet: runs.filter(one => isQuiet(one) && one.started_at.getTime() > anHourAgo).length,
       /** Runs of the last 24 hours, quiet ones included. */
       day: await all<{ kind: string; state: string; started_at: Date; finished_at: Date | null }>(

@@ -5,7 +5,7 @@
 import type pg from 'pg';
 import type { Client } from '../../engine/database/pool.ts';
 import type { Stream } from '../../sources/source.ts';
-import { cutOlderWords } from '../personal-data-scan.ts';
+import { forgetRequests } from '../personal-data-scan.ts';
 import { rewriting, stepThrough } from './batches.ts';
 import { concernsKind, type FieldRules } from './field-rules.ts';
 import { blankReasons, rewriteRejects } from './rewrite-rejects.ts';
@@ -109,7 +109,8 @@ async function settle(
   );
   const isFirst = (pending ?? 0) > 0;
   // Later texts quote what the rules have left.
-  add('reasons', (isFirst ? await blankReasons(client, account, keys) : 0) + (await cutOlderWords(client, account)));
+  add('reasons', isFirst ? await blankReasons(client, account, keys) : 0);
+  await forgetRequests(client, account);
   if (isFirst || anyChanged())
     await client.query(
       `insert into sync.lake_pending (unit, account_id, id, erased) select 'rules', $1, '', true where exists (select from sync.lake)`,

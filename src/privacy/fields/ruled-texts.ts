@@ -39,7 +39,6 @@ export function same(one: string, other: string): boolean {
   }
 }
 
-/** True if the SQL of a column reads a field of the record. */
 export const readsRecord = ({ sql }: Column): boolean => sql.includes('record');
 /** True if the SQL of a column reads a parameter of the merge. */
 export const isDerived = ({ sql }: Column): boolean => /\$\d/.test(sql);

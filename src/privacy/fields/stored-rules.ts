@@ -43,8 +43,7 @@ export async function keepFieldRules(
   now: Date,
 ): Promise<readonly StoredRule[]> {
   const rules = rulesIn(of);
-  const markOf = (text: string) => of && createHmac('sha256', of.key).update(text).digest('hex').slice(0, 16);
-  const mark = markOf('mark of folded values');
+  const mark = of && createHmac('sha256', of.key).update('mark of folded values').digest('hex').slice(0, 16);
   return transaction(
     db,
     async client => {
@@ -58,12 +57,6 @@ export async function keepFieldRules(
         throw new UsageError(
           `this warehouse keeps less of account '${account}': ${missing.rule}, which FIELD_RULES does not have`,
           `Add it to FIELD_RULES. To keep the field from now on: ${command(account, `warehouse fields lift ${missing.rule}`)}.`,
-        );
-      const unfolded = rows.find(({ key_mark }) => key_mark !== null && key_mark === markOf('mark'));
-      if (unfolded !== undefined)
-        throw new UsageError(
-          `an older Shelfdesk made the hashes of account '${account}' by ${unfolded.rule}: two spellings of an address had two hashes`,
-          `Hashes of both kinds cannot be compared. Run ${command(account, `warehouse fields lift ${unfolded.rule}`)}, for each such rule. Then fetch the records again: ${command(account, 'backfill --again')}.`,
         );
       if (rows.some(({ key_mark }) => key_mark !== null && key_mark !== mark))
         throw new UsageError(

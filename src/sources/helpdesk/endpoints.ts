@@ -2,6 +2,7 @@
  * Each GET of the help desk that the mirror reads (spec, Endpoints) as a pure function that builds a request value. The cost is known before
  * the request: 1 credit, +1 for each embedded type, +1 for a count.
  */
+import type { z } from 'zod';
 import type { Request } from '../../engine/http/request.ts';
 import { timeOf } from '../record/check.ts';
 import { type Customer, checks, type Ticket, type TicketInDetail, type User } from './records.ts';
@@ -39,70 +40,38 @@ export interface CustomersQuery extends ListQuery {
   sort?: 'created_at';
 }
 
-export function listTickets(query: TicketsQuery): Request<Ticket> {
-  return {
-    path: '/tickets',
-    query: encode(query),
-    cost: query.count ? 2 : 1,
-    shape: 'list',
-    kind: 'tickets',
-    record: checks.ticket,
-    stampedAt: ({ updated_at }) => timeOf(updated_at),
-  };
-}
+/** A list has the name of its kind. */
+const listOf = <T>(kind: string, record: z.ZodType<T>, query: ListQuery): Request<T> => ({
+  ...{ path: `/${kind}`, query: encode(query), cost: query.count ? 2 : 1, shape: 'list', kind, record },
+});
 
-export function getTicket(id: string): Request<Ticket> {
-  return {
-    path: `/tickets/${encodeURIComponent(id)}`,
-    query: {},
-    cost: 1,
-    shape: 'single',
-    kind: 'tickets',
-    record: checks.ticket,
-  };
-}
+const oneOf = <T>(kind: string, id: string, record: z.ZodType<T>, embed: readonly string[] = []): Request<T> => ({
+  path: `/${kind}/${encodeURIComponent(id)}`,
+  query: embed.length > 0 ? encode({ embed }) : {},
+  cost: 1 + embed.length,
+  ...{ shape: 'single', kind, record },
+});
+
+export const listTickets = (query: TicketsQuery): Request<Ticket> => ({
+  ...listOf('tickets', checks.ticket, query),
+  stampedAt: ({ updated_at }) => timeOf(updated_at),
+});
+
+export const getTicket = (id: string): Request<Ticket> => oneOf('tickets', id, checks.ticket);
 
 /** Request for one ticket with all its messages and further embedded types. */
-export function getTicketInDetail(id: string, more: readonly string[] = []): Request<TicketInDetail> {
-  const embed = ['messages', ...more];
-  return {
-    path: `/tickets/${encodeURIComponent(id)}`,
-    query: encode({ embed }),
-    cost: 1 + embed.length,
-    shape: 'single',
-    kind: 'tickets',
-    record: checks.ticketInDetail,
-  };
-}
+export const getTicketInDetail = (id: string, more: readonly string[] = []): Request<TicketInDetail> =>
+  oneOf('tickets', id, checks.ticketInDetail, ['messages', ...more]);
 
 /**
  * The spec defines no paging here. A source with paging understands `page`; a source without it ignores the parameter.
  */
-export function listUsers(query: { page: number; per_page: number }): Request<User> {
-  return { path: '/users', query: encode(query), cost: 1, shape: 'list', kind: 'users', record: checks.user };
-}
+export const listUsers = (query: { page: number; per_page: number }): Request<User> =>
+  listOf('users', checks.user, query);
 
-export function listCustomers(query: CustomersQuery): Request<Customer> {
-  return {
-    path: '/customers',
-    query: encode(query),
-    cost: query.count ? 2 : 1,
-    shape: 'list',
-    kind: 'customers',
-    record: checks.customer,
-  };
-}
+export const listCustomers = (query: CustomersQuery): Request<Customer> => listOf('customers', checks.customer, query);
 
-export function getCustomer(id: string): Request<Customer> {
-  return {
-    path: `/customers/${encodeURIComponent(id)}`,
-    query: {},
-    cost: 1,
-    shape: 'single',
-    kind: 'customers',
-    record: checks.customer,
-  };
-}
+export const getCustomer = (id: string): Request<Customer> => oneOf('customers', id, checks.customer);
 
 /** Encodes query parameters. Lists are comma separated, times are UTC in whole seconds, undefined values are omitted. */
 function encode(query: object): Record<string, string> {

@@ -5,8 +5,9 @@
  */
 
 import { buildMerge, isAhead, page } from '../../engine/commit/merge.ts';
+import { readingOf } from '../../engine/database/open-candidates.ts';
 import type { Queryable } from '../../engine/database/pool.ts';
-import { readingOf } from '../../engine/deletions/row-facts.ts';
+import { readingsIn } from '../../engine/details/detail-rows.ts';
 import { readMovingList } from '../../engine/reading/moving-list.ts';
 import type { Ask } from '../../engine/reading/reading.ts';
 import { factsOf, timeOf } from '../record/check.ts';
@@ -20,6 +21,8 @@ import { rowsOf } from './rows-of.ts';
 
 /** List of open and held tickets. Only a sweep reads this list. */
 const open = 'open';
+
+const { whenChanged, ours } = readingsIn(['messages'], 'updated_at');
 
 export const tickets: ListStream<Ticket> = {
   kind: 'list',
@@ -64,16 +67,10 @@ export const tickets: ListStream<Ticket> = {
       from: page,
       version: 'updated_at',
       atFirst: { _listed_by: '$5::bigint' },
-      // A late change may be dated before the last read of the messages, although that read did not show the change.
-      // The messages become pending again.
-      whenChanged: {
-        _messages_as_of: `case when ${isAhead('t._messages_as_of', 'excluded._observed_at')} then null
-      when excluded.updated_at <> t.updated_at and excluded.updated_at <= t._messages_as_of
-      then excluded.updated_at - interval '1 millisecond' else t._messages_as_of end`,
-      },
+      whenChanged,
       ofTombstone: ['_deleted_after'],
       ours: {
-        _messages_as_of: `case when not ${isAhead('t._messages_as_of', '$4')} then t._messages_as_of end`,
+        ...ours,
         _true_by: `case when not ${isAhead('t._true_by', '$4')} then t._true_by end`,
       },
       leftOut: leftOutOf(ticket),

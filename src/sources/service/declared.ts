@@ -1,7 +1,7 @@
 /**
  * How a service declares its streams, in a line each: the names of options are those of declarative connectors elsewhere. A list is read
  * whole (`fullRefresh`), from the last change on (`incremental`), or from the last new record on (`created`). A `feed` is read behind
- * the last event.
+ * the last event. `details` are a list of its own for each record of another stream.
  */
 import type { AnyRecord, Facts, Field } from '../record/record.ts';
 import type { Paginator } from './paginator.ts';
@@ -52,6 +52,13 @@ export interface IncrementalOptions<R extends AnyRecord> extends ListOptions {
   readonly startParam: string;
 }
 
+export interface DetailsOptions extends Omit<Options, 'schedule'> {
+  /** Name of the stream of the records. It is `incremental`: their details are read when a record is new, or has changed. */
+  readonly parent: string;
+  /** They are read again after so many days, because they may change without a change of the record. */
+  readonly ageDays?: number;
+}
+
 export interface FeedOptions<R extends AnyRecord> extends Options {
   /** The parameter that wants what comes behind the event of this id. */
   readonly cursorParam: string;
@@ -67,7 +74,7 @@ type Deletes<R extends AnyRecord> = { readonly id: NamesOf<R>; readonly at: Cert
   | { readonly type: NamesOf<R>; readonly of: Readonly<Record<string, string>> }
 );
 
-interface Of<K extends string, O extends Options> {
+interface Of<K extends string, O extends object> {
   readonly kind: K;
   readonly record: AnyRecord;
   readonly path: string;
@@ -75,10 +82,12 @@ interface Of<K extends string, O extends Options> {
 }
 // biome-ignore lint/suspicious/noExplicitAny: options are checked where they are written
 type Any = any;
-export type DeclaredStream =
+export type DeclaredList =
   | Of<'full refresh', FullRefreshOptions<Any>>
   | Of<'incremental' | 'created', IncrementalOptions<Any>>
   | Of<'feed', FeedOptions<Any>>;
+export type DeclaredDetails = Of<'details', DetailsOptions>;
+export type DeclaredStream = DeclaredList | DeclaredDetails;
 
 export const fullRefresh = <R extends AnyRecord>(
   record: R,
@@ -102,6 +111,13 @@ export const created = <R extends AnyRecord>(
 export const feed = <R extends AnyRecord>(record: R, path: string, options: FeedOptions<R>): DeclaredStream => ({
   kind: 'feed',
   record: withNeeded(ofService(record), options.deletes),
+  path,
+  options,
+});
+
+export const details = (record: AnyRecord, path: ById, options: DetailsOptions): DeclaredStream => ({
+  kind: 'details',
+  record: ofService(record),
   path,
   options,
 });

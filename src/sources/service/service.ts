@@ -11,9 +11,17 @@ import { exitCodes, Fatal } from '../../errors.ts';
 import { lakeTablesOf } from '../record/lake.ts';
 import { contactsOf } from '../record/personal.ts';
 import { type AnyRecord, columnNameOf, type Facts, fieldsThatAre } from '../record/record.ts';
-import { parentColumn } from '../record/tables.ts';
-import type { Connection, ListStream, Row, Source, Uses } from '../source.ts';
-import type { DeclaredStream, FeedOptions, FullRefreshOptions, IncrementalOptions, Shared } from './declared.ts';
+import type { Connection, Source, SourceTable, Uses } from '../source.ts';
+import type {
+  DeclaredDetails,
+  DeclaredStream,
+  DetailsOptions,
+  FeedOptions,
+  FullRefreshOptions,
+  IncrementalOptions,
+  Shared,
+} from './declared.ts';
+import { forecastOf } from './details.ts';
 import { limitOf, missingIn, wholeReader } from './paginator.ts';
 import { streamsOf, tablesOfStream } from './streams.ts';
 
@@ -69,7 +77,7 @@ export function defineService<const N extends string>(service: Service<N>): Sour
     lookback: `${prefix}_LOOKBACK_SECONDS`,
   };
   const streams = streamsOf(service, declared);
-  const tables = declared.flatMap(stream => tablesOfStream(name, stream));
+  const tables = tablesOf(name, declared);
   return {
     ...{ name, label, unit: 'request', address: names.address, requires: `${names.address} and ${names.key}` },
     settings: {
@@ -92,7 +100,7 @@ export function defineService<const N extends string>(service: Service<N>): Sour
       ...limitSettings(service),
     },
     streams,
-    uses: usesOf(service),
+    uses: usesOf(tables),
     tables,
     lakeTables: lakeTablesOf(tables),
     schema: { says },
@@ -103,8 +111,14 @@ export function defineService<const N extends string>(service: Service<N>): Sour
       const connection: Connection | undefined = config[name];
       return connection?.token && JSON.stringify([connection.baseUrl.href, connection.token.secrets()]);
     },
-    forecast: (planning, question) =>
-      partsOfWholeLists(planning, question, streams as unknown as readonly ListStream<Row>[]),
+    forecast: async (planning, question) => {
+      const wanted = streams.filter(({ key }) => question.streams.includes(key));
+      const lists = wanted.filter(stream => stream.kind === 'list');
+      const parts = await partsOfWholeLists(planning, question.kind, lists);
+      for (const stream of wanted)
+        if (stream.kind === 'detail') parts.push(await forecastOf(planning, question, stream));
+      return parts;
+    },
   };
 }
 
@@ -207,14 +221,14 @@ function rateOf(
   };
 }
 
-const partsOf = ({ record }: DeclaredStream): AnyRecord[] =>
-  fieldsThatAre(record, 'children').map(([, facts]) => facts.record!);
+const tablesOf = (name: string, streams: readonly DeclaredStream[]) =>
+  streams.flatMap(stream => tablesOfStream(name, stream, streams));
 
 /** A record of a service is recognised as that of an erased person by its addresses alone. */
-const usesOf = ({ streams }: Service<string>): Uses => {
-  const contacts = streams
-    .flatMap(stream => [stream.record, ...partsOf(stream)])
-    .flatMap(record => contactsOf(record).map(({ field }) => ({ name: record.name, field: field.split('.')[0]! })));
+const usesOf = (tables: readonly SourceTable[]): Uses => {
+  const contacts = tables.flatMap(({ record }) =>
+    contactsOf(record).map(({ field }) => ({ name: record.name, field: field.split('.')[0]! })),
+  );
   const fields = [...new Set(contacts.map(({ field }) => field))];
   return Object.fromEntries(
     fields.map(field => [
@@ -250,10 +264,8 @@ function refuseWrong(service: Service<string>): void {
       throw refuse(`the paginator ${pages.type} has no ${missingIn(pages)}`, 'Name it as the service does.');
     else if (!(limitOf(pages) >= 2))
       throw refuse('the limit of a page is less than 2', 'Name the number of records of a page.');
-  const records = streams.flatMap(stream => [
-    { record: stream.record, parent: 'id' },
-    ...partsOf(stream).map(record => ({ record, parent: parentColumn(stream.record) })),
-  ]);
+  for (const stream of streams) if (stream.kind === 'details') refuseDetails(stream, streams, refuse);
+  const records = tablesOf(name, streams).map(({ record, parent = 'id' }) => ({ record, parent }));
   const wrong = [name, ...records.map(({ record }) => record.name)].find(one => !isName(one));
   if (wrong !== undefined)
     throw refuse(
@@ -268,7 +280,7 @@ function refuseWrong(service: Service<string>): void {
     );
   for (const { record, parent } of records) refuseFields(record, parent, refuse);
   for (const stream of streams) refuseOptions(stream, refuse);
-  const [deep] = streams.flatMap(partsOf).flatMap(part => fieldsThatAre(part, 'children'));
+  const [deep] = records.flatMap(({ record, parent }) => (parent === 'id' ? [] : fieldsThatAre(record, 'children')));
   if (deep !== undefined)
     throw refuse(
       `${deep[0]} lies within a record that lies within another one, and would have no table`,
@@ -278,7 +290,23 @@ function refuseWrong(service: Service<string>): void {
 
 type Refuse = (what: string, remedy: string) => Fatal;
 
-type Options = IncrementalOptions<AnyRecord> & FeedOptions<AnyRecord> & FullRefreshOptions<AnyRecord>;
+/** Only a list of changes says of which records the details are to be read. */
+function refuseDetails(
+  { record, path, options }: DeclaredDetails,
+  all: readonly DeclaredStream[],
+  refuse: Refuse,
+): void {
+  const parent = all.find(one => one.record.name === options.parent);
+  if (parent?.kind !== 'incremental')
+    throw refuse(
+      `${record.name} has the parent ${options.parent}, ${parent ? 'whose list does not say what has changed' : 'and there is no stream of this name'}`,
+      'Name a stream that is declared as incremental(…): its cursor says when the details are to be read.',
+    );
+  if (!path.includes(':id'))
+    throw refuse(`the path ${path} of ${record.name} has no :id`, 'Write :id where the id of the parent stands.');
+}
+
+type Options = IncrementalOptions<AnyRecord> & FeedOptions<AnyRecord> & FullRefreshOptions<AnyRecord> & DetailsOptions;
 const inService: Record<keyof Service<string>, true> = {
   ...{ name: true, label: true, says: true, limits: true, keyHeader: true, lookbackSeconds: true, dialect: true },
   ...{ paginator: true, dataSelector: true, streams: true },
@@ -286,7 +314,7 @@ const inService: Record<keyof Service<string>, true> = {
 const inStream: Record<keyof Options, true> = {
   ...{ dataSelector: true, params: true, paginator: true, schedule: true, target: true, get: true, getSelector: true },
   ...{ deletionsUnknown: true, updatedAt: true, cursor: true, startParam: true },
-  ...{ cursorParam: true, hasMorePath: true, deletes: true },
+  ...{ cursorParam: true, hasMorePath: true, deletes: true, parent: true, ageDays: true },
 };
 
 function refuseUnknown(given: object, known: object, of: string, refuse: Refuse): void {
@@ -299,7 +327,7 @@ function refuseUnknown(given: object, known: object, of: string, refuse: Refuse)
 function refuseOptions({ kind, record, options }: DeclaredStream, refuse: Refuse): void {
   refuseUnknown(options, inStream, record.name, refuse);
   const needed = kind === 'feed' ? 'cursorParam' : 'startParam';
-  if (kind !== 'full refresh' && !Object.hasOwn(options, needed))
+  if (kind !== 'full refresh' && kind !== 'details' && !Object.hasOwn(options, needed))
     throw refuse(`${record.name} has no ${needed}`, `Name the parameter as ${needed}.`);
   const fields: Readonly<Record<string, Facts | undefined>> = record.fields;
   const { deletes, cursor, get } = options as Partial<Options>;

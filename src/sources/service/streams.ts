@@ -11,25 +11,45 @@ import { declaredRules } from '../../privacy/declared.ts';
 import { checkOf, factsOf, timeOf } from '../record/check.ts';
 import { personalOf } from '../record/personal.ts';
 import { columnNameOf, type Facts } from '../record/record.ts';
-import { mergeOf, tablesOf } from '../record/tables.ts';
-import { identify, type ListStream, type Row, type Stream } from '../source.ts';
-import type { DeclaredStream, ListOptions, Shared } from './declared.ts';
+import { mergeOf, parentColumn, tablesOf } from '../record/tables.ts';
+import { identify, type ListStream, type Part, type Row, type SourceTable, type Stream } from '../source.ts';
+import type { DeclaredList, DeclaredStream, ListOptions, Shared } from './declared.ts';
+import { detailsOf } from './details.ts';
 import { limitOf, type Paginator, pageRequest, sized, timedReader, valueAt, wholeReader } from './paginator.ts';
 
-/** The tables of a stream, the one of its own records first. */
-export const tablesOfStream = (source: string, stream: DeclaredStream) =>
-  tablesOf(source, stream.record, stream.kind === 'incremental' ? columnOf(stream, stream.options.cursor) : undefined);
+/** The tables of a stream, the one of its own records first. `all`: the streams of the service. */
+export function tablesOfStream(source: string, stream: DeclaredStream, all: readonly DeclaredStream[]): SourceTable[] {
+  const { record, kind, options } = stream;
+  if (kind === 'details') {
+    const parent = all.find(one => one.record.name === options.parent)!;
+    return [{ name: `${source}.${record.name}`, record, parent: parentColumn(parent.record) }];
+  }
+  const tables = tablesOf(source, record);
+  if (kind !== 'incremental') return tables;
+  const details = all.flatMap(one =>
+    one.kind === 'details' && one.options.parent === record.name ? [one.record.name] : [],
+  );
+  return tables.with(0, { ...tables[0]!, version: columnOf(stream, options.cursor), details });
+}
 
 const columnOf = ({ record }: DeclaredStream, field: string): string =>
   (record.fields as Record<string, Facts>)[field]?.column ?? columnNameOf(field);
 
 /** Makes the streams of a service. */
 export function streamsOf(shared: Shared, declared: readonly DeclaredStream[]): Stream[] {
-  const lists = declared.map(stream => listOf(shared, stream));
-  return declared.map((stream, i) => ({ ...lists[i]!, jobs: jobsOf(lists[i]!, stream, lists) }));
+  const lists = new Map(
+    declared.flatMap(one => (one.kind === 'details' ? [] : [[one.record.name, listOf(shared, one, declared)]])),
+  );
+  return declared.map(one => {
+    if (one.kind !== 'details') {
+      const list = lists.get(one.record.name)!;
+      return { ...list, jobs: jobsOf(list, one, [...lists.values()]) };
+    }
+    return detailsOf(shared, one, lists.get(one.options.parent)!, tablesOfStream(shared.name, one, declared)[0]!);
+  });
 }
 
-function jobsOf(list: ListStream<Row>, stream: DeclaredStream, all: readonly ListStream<Row>[]): Stream['jobs'] {
+function jobsOf(list: ListStream<Row>, stream: DeclaredList, all: readonly ListStream<Row>[]): Stream['jobs'] {
   const jobs = listJobs(list);
   if (stream.kind !== 'feed') {
     const sweep: Reads = {
@@ -57,7 +77,7 @@ function jobsOf(list: ListStream<Row>, stream: DeclaredStream, all: readonly Lis
 
 function eventsOf(
   { key, source, name }: ListStream<Row>,
-  stream: Extract<DeclaredStream, { kind: 'feed' }>,
+  stream: Extract<DeclaredList, { kind: 'feed' }>,
   all: readonly ListStream<Row>[],
 ): DeletionEvents | undefined {
   const { deletes } = stream.options;
@@ -70,18 +90,18 @@ function eventsOf(
         `Name one of ${all.map(one => one.name).join(', ')}.`,
         exitCodes.usage,
       );
-    return found.merge.declared;
+    return found;
   };
   const of = typeof deletes.of === 'string' ? [['', deletes.of] as const] : Object.entries(deletes.of);
   const type = 'type' in deletes ? columnOf(stream, deletes.type) : undefined;
   return {
     table: key,
     ...{ id: columnOf(stream, deletes.id), at: columnOf(stream, deletes.at), type },
-    of: of.map(([word, to]) => ({ ...(type !== undefined && { type: word }), declared: target(to) })),
+    of: of.map(([word, to]) => ({ ...(type !== undefined && { type: word }), stream: target(to) })),
   };
 }
 
-function listOf(shared: Shared, stream: DeclaredStream): ListStream<Row> {
+function listOf(shared: Shared, stream: DeclaredList, all: readonly DeclaredStream[]): ListStream<Row> {
   const { record, options } = stream;
   const { name } = shared;
   const pages = options.paginator ?? shared.paginator;
@@ -91,7 +111,8 @@ function listOf(shared: Shared, stream: DeclaredStream): ListStream<Row> {
   const time = timeFieldOf(stream);
   const at = (one: Row) => timeOf(String((one as unknown as Record<string, unknown>)[time ?? ''] ?? ''));
   const asked = (ask: Ask): Request<Row> => requestOf(shared, stream, ask, check);
-  const tables = tablesOfStream(name, stream);
+  const tables = tablesOfStream(name, stream, all);
+  const { details = [] } = tables[0]!;
   const of = { ...identify(name, record.name), merge: mergeOf(tables) };
   const personal = personalOf(record);
   return {
@@ -111,22 +132,26 @@ function listOf(shared: Shared, stream: DeclaredStream): ListStream<Row> {
     ...(time !== undefined && { changedAt: at }),
     ...(stream.kind !== 'feed' && getOf(stream.options, check, record.name)),
     deletions: deletionsOf(stream),
+    details,
+    parts: details.map(one => partOf(`${name}.${one}`, parentColumn(record))),
     ...(personal && { personal: declaredRules(of, personal) }),
     ...factsOf(record),
   };
 }
 
-const timeFieldOf = (stream: DeclaredStream): string | undefined => {
+const partOf = (name: string, parent: string): Part => ({ name, parent, key: [parent, 'id'] });
+
+const timeFieldOf = (stream: DeclaredList): string | undefined => {
   if (stream.kind === 'feed') return stream.options.deletes?.at;
   return stream.kind === 'full refresh' ? stream.options.updatedAt : stream.options.cursor;
 };
 
-const readerOf = ({ kind }: DeclaredStream, pages: Paginator) => {
+const readerOf = ({ kind }: DeclaredList, pages: Paginator) => {
   if (kind === 'feed') return readFeed;
   return kind === 'full refresh' ? wholeReader(pages) : timedReader(pages, kind === 'created');
 };
 
-const deletionsOf = (stream: DeclaredStream): NonNullable<ListStream<Row>['deletions']> => {
+const deletionsOf = (stream: DeclaredList): NonNullable<ListStream<Row>['deletions']> => {
   if (stream.kind === 'feed') return { unknown: 'a feed says what has happened' };
   const { deletionsUnknown } = stream.options;
   return deletionsUnknown === undefined ? 'whole list' : { unknown: deletionsUnknown };
@@ -146,7 +171,7 @@ function getOf(
   };
 }
 
-function requestOf(shared: Shared, stream: DeclaredStream, ask: Ask, record: Request<Row>['record']): Request<Row> {
+function requestOf(shared: Shared, stream: DeclaredList, ask: Ask, record: Request<Row>['record']): Request<Row> {
   const { options, path } = stream;
   const within = options.dataSelector ?? shared.dataSelector;
   const pages = options.paginator ?? shared.paginator;

@@ -297,7 +297,7 @@ test('a newer reading of a ticket that is at least as new takes over its message
     expect({ says, got: await by('default', 9) }).toEqual({
       says,
       got: taken
-        ? expect.objectContaining({ id: `t${n}`, arrived: false, first: false, asOf: at(99), same: false })
+        ? expect.objectContaining({ id: `t${n}`, arrivedMs: null, first: false, asOf: at(99), same: false })
         : undefined,
     });
     expect(await asOf(s)).toContainEqual({ id: `t${n}`, _messages_as_of: at(taken ? asOfSecond : 99) });

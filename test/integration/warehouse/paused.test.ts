@@ -1,21 +1,17 @@
-/** What is paused is read by nobody: no slot, no run that begins by itself, no job, no hand that takes it up (SPEC I20). */
+/** What is paused is read by nobody: no slot, no run that begins by itself, no job, no hand that takes it up (SPEC I20). Slots: every history of the claims. */
 
 import { expect, test } from 'vitest';
 import type { Context } from '../../../src/engine/context.ts';
 import { transaction } from '../../../src/engine/database/pool.ts';
 import { openWaiting } from '../../../src/engine/queue/reconcile.ts';
-import { plansFor } from '../../../src/engine/queue/schedule.ts';
 import { finish } from '../../../src/engine/runs/claims.ts';
 import { pause, resume } from '../../../src/engine/runs/operations.ts';
 import { wakeBackfills } from '../../../src/engine/runs/ranges.ts';
 import { isNext, waitingWork, wokenStreams } from '../../../src/engine/runs/runs.ts';
-import { claimSlot, type Plan } from '../../../src/engine/runs/slots.ts';
 import { Spent } from '../../../src/errors.ts';
-import { streamsOf } from '../../../src/sources/index.ts';
 import { at, message, open, type Scripted, scripted, take, ticket } from '../../support/scripted.ts';
 import { withAudit } from '../../support/sources.ts';
 
-const [nightly, fresh] = plansFor(streamsOf(new Set(['helpdesk']))) as [Plan, Plan];
 const me = { account: 'default', who: 'ada@desk' };
 const stop = (s: Scripted, ...streams: string[]) =>
   Promise.all(streams.map(stream => pause(s.pool, { ...me, stream }, at(0))));
@@ -25,30 +21,6 @@ const goOn = (s: Scripted, ...streams: string[]) =>
 const runs = (s: Scripted) =>
   s.rows(`select r.kind, array_agg(stream order by stream) as streams
           from sync.stored_runs r join sync.stored_run_streams t on t.run_id = r.id group by r.id order by r.id`);
-const claim = (s: Scripted, plan: Plan, n: number) =>
-  claimSlot(s.pool, 'default', plan, { slot: at(n), opener: 1, now: at(n) });
-
-test('a slot opens a run for what is not paused; where all of it is, the slot says so', async () => {
-  await using s = await scripted();
-  await s.rows(`update sync.coverage set covered = tstzmultirange(tstzrange('1970-01-01', '2026-01-01'))`);
-  await stop(s, 'customers', 'messages');
-  await claim(s, fresh, 60);
-  await claim(s, nightly, 61);
-  expect(await runs(s)).toEqual([
-    { kind: 'fresh', streams: ['tickets'] },
-    { kind: 'nightly', streams: ['tickets', 'users'] },
-    { kind: 'sweep', streams: ['tickets'] },
-  ]);
-  await stop(s, 'tickets');
-  expect(await claim(s, fresh, 120)).toEqual({ skipped: 'paused' });
-  expect(await s.rows('select run_id, skipped from sync.schedule_slots where slot = $1', at(120))).toEqual([
-    { run_id: null, skipped: 'paused' },
-  ]);
-  // A run that waits for what is paused keeps nothing else waiting.
-  await goOn(s, 'customers');
-  expect(await claim(s, fresh, 180)).toMatchObject({ run: expect.any(Number) });
-  expect((await runs(s)).at(-1)).toEqual({ kind: 'fresh', streams: ['customers'] });
-});
 
 test('nothing of it is opened by itself: not for what waits, not for what slept, and no audit', async () => {
   await using s = await scripted();

@@ -18,6 +18,7 @@ const sums = inFile('src/engine/commit/sums.ts');
 const slots = inFile('src/engine/runs/slots.ts');
 const workers = inFile('src/engine/runs/workers.ts');
 const living = inFile('src/status/workers.ts');
+const unlocked = runs('transaction(db, work, `${begin}; ${lockSql(account)}`);', 'transaction(db, work, begin);');
 const crash = { world: 'a page, several at once, and what a power cut takes back' };
 const slot = { world: 'slots of the schedule, and a sweep that is open' };
 const stream = { world: 'a stream, two workers, two deliveries' };
@@ -125,8 +126,8 @@ export const plantedInClaims: Readonly<Record<string, Planted>> = {
   },
   'another account makes a stream busy': {
     mistakes: claims(
-      "where account_id = s.account_id and state = 'running' offset 0",
-      "where state = 'running' offset 0",
+      "where account_id = s.account_id and state = 'running' offset 0) p",
+      "where s.account_id > '' and state = 'running' offset 0) p",
     ),
     foundIn: { world: 'a stream of two accounts' },
   },
@@ -166,7 +167,7 @@ export const plantedInClaims: Readonly<Record<string, Planted>> = {
     foundIn: slot,
   },
   'two take slots without the lock of the account': {
-    mistakes: runs('transaction(db, work, `${begin}; ${lockSql(account)}`);', 'transaction(db, work, begin);'),
+    mistakes: unlocked,
     foundIn: {
       race: 'claims the slot of nightly at minute -60, while worker 2 claims the slot of nightly at minute 0',
     },
@@ -176,10 +177,7 @@ export const plantedInClaims: Readonly<Record<string, Planted>> = {
     foundIn: { race: 'takes up tickets of run 1 as job a, while a person ends run 1' },
   },
   'two take up without the lock of the account': {
-    mistakes: [
-      ...claims('\n       for update of s', ''),
-      ...runs('transaction(db, work, `${begin}; ${lockSql(account)}`);', 'transaction(db, work, begin);'),
-    ],
+    mistakes: [...claims('\n       for update of s', ''), ...unlocked],
     foundIn: { race: 'takes up tickets of run 1 as job a, while worker 2 takes up tickets of run 1 as job b' },
   },
 };

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { amount, long } from '../../../../test/support/long.ts';
+import { someOf } from '../planted.ts';
 import { explore } from './explore.ts';
 import { planted, withPlanted } from './planted.ts';
 import { movingWorlds, readers } from './small-worlds.ts';
@@ -89,7 +90,7 @@ describe('planted mistakes', () => {
       expect(worlds.map(({ title }) => title)).toContain(told.get(`${reader}: ${what}`));
   });
 
-  test.each(planted.map(one => [`${one.reader}: ${one.what}`, one] as const))('%s', long, async (name, one) => {
+  test.each(someOf(planted).map(one => [`${one.reader}: ${one.what}`, one] as const))('%s', long, async (name, one) => {
     const world = worlds.find(({ reader, title }) => reader === one.reader && title === told.get(name))!;
     const found = await withPlanted(one, mistaken => explore(world.game(mistaken)).found);
     expect(found?.story.length, 'steps of the story').toBeGreaterThan(0);

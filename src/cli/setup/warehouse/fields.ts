@@ -1,6 +1,5 @@
 /** `fields list | apply | lift`: the field rules, what each one costs, and their application to stored rows. */
 import type { Command } from 'commander';
-import { forgetJobs } from '../../../app/forget-jobs.ts';
 import { systemClock } from '../../../clock.ts';
 import { noteOperation } from '../../../engine/runs/operations.ts';
 import { command } from '../../../engine/runs/pauses.ts';
@@ -73,14 +72,13 @@ async function list(deps: Deps, asked: Asked): Promise<void> {
 
 async function apply(deps: Deps, { json }: Asked): Promise<number> {
   await using opened = await openChosen(deps);
-  const { db, warehouse, config } = opened;
+  const { db, config } = opened;
   const { account, fieldRules } = config;
   if (fieldRules === undefined)
     throw new UsageError('FIELD_RULES is not set', 'Set it, in the environment or in .env: docs/how-to/keep-less.md.');
   const now = new Date(systemClock.now());
   await keepFieldRules(db, account, fieldRules, now);
   await pauseLeftOut(db, account, fieldRules, streams, now);
-  await forgetJobs(config, warehouse, account);
   const progress = sayOnce();
   const changed = await applyToStored(db, account, fieldRules, {
     ...{ streams, signal: deps.signal, now },

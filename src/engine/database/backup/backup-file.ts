@@ -15,7 +15,6 @@ const mostHeader = 16 * 1024 * 1024;
 
 const header = z.object({
   format: z.literal('shelfdesk backup 1'),
-  /** Version of the program. */
   shelfdesk: z.string(),
   madeAt: z.string(),
   search: z.boolean(),

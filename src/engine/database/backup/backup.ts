@@ -42,7 +42,6 @@ export type ShowRows = (table: string, rows: number) => void;
 export interface BackedUp {
   readonly tables: number;
   readonly rows: number;
-  /** Size of the file. */
   readonly bytes: number;
 }
 

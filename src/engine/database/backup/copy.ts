@@ -26,7 +26,8 @@ export function copyOut(client: pg.Client, statement: string): Readable {
   submitted(client, statement, {
     // The bytes are valid only within this call.
     handleCopyData: ({ chunk }: { chunk: Buffer }) => rows.push(Buffer.from(chunk)) || streamOf(client).pause(),
-    handleCommandComplete: () => rows.push(null),
+    // Nobody reads on after the last row: a connection that is paused then would stay so for every later statement.
+    handleCommandComplete: () => rows.push(null) || streamOf(client).resume(),
     handleError: (error: Error) => rows.destroy(error),
   });
   return rows;

@@ -23,7 +23,7 @@ export interface Both {
   readonly account: string;
 }
 
-/** The next free numbers of the new warehouse. Whoever takes a number meanwhile waits for this transaction. */
+/** The next free numbers of the new warehouse. Another session that takes a number meanwhile waits for this transaction. */
 export async function reserveNumbers({ from, to }: Both, tables: readonly MovedTable[]): Promise<Offsets> {
   const offsets: Record<string, number> = {};
   for (const { name, sequence } of tables) {
@@ -63,7 +63,7 @@ export async function copyRows(
     const rows = await copyIn(
       to,
       `copy ${name} (${columns.map(column => column.name).join(', ')}) from stdin`,
-      together(copyOut(from, `copy (${select}) to stdout`)),
+      together(copyOut(from, `copy (${select}) to stdout`), signal),
     );
     progress.tables[name] = upTo === undefined ? { done: true } : { after: upTo };
     await noted();
@@ -73,12 +73,13 @@ export async function copyRows(
 }
 
 /** Rows as larger chunks: each one is a message to the server. */
-async function* together(rows: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+async function* together(rows: AsyncIterable<Buffer>, signal: AbortSignal): AsyncGenerator<Buffer> {
   let [held, bytes]: [Buffer[], number] = [[], 0];
   for await (const row of rows) {
     held.push(row);
     bytes += row.length;
     if (bytes < chunkBytes) continue;
+    signal.throwIfAborted();
     yield Buffer.concat(held);
     [held, bytes] = [[], 0];
   }

@@ -4,7 +4,6 @@
  */
 import { createHash } from 'node:crypto';
 import pg from 'pg';
-import { exitCodes, ShelfdeskError } from '../../../errors.ts';
 import { openCopying } from '../backup/backup.ts';
 import { movedTables } from './tables.ts';
 
@@ -42,26 +41,7 @@ export async function settleFences(url: string): Promise<void> {
       if (marks.get(`${name} ${trigger}`) === mark) continue;
       const create = `create or replace trigger ${trigger} before ${events} on ${name} for each row
         when (${pg.escapeLiteral(accounts ?? '')}::jsonb ? ${row}.account_id) execute function sync.refuse_moved('${mark}')`;
-      await client.query(accounts ? create : `drop trigger ${trigger} on ${name}`).catch(error => {
-        throw explain(error, name);
-      });
+      await client.query(accounts ? create : `drop trigger ${trigger} on ${name}`);
     }
   }
-}
-
-function explain(error: Error & { code?: string }, name: string): Error {
-  if (error.code === '55P03')
-    return new ShelfdeskError(
-      `another session holds ${name}`,
-      'Run the same command again: it resumes.',
-      exitCodes.failed,
-      error,
-    );
-  if (error.code !== '42501') return error;
-  return new ShelfdeskError(
-    `this role may not keep others from writing: ${error.message}`,
-    'Run the command as the role that owns the tables, in both warehouses. It resumes.',
-    exitCodes.failed,
-    error,
-  );
 }

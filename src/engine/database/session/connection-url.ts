@@ -19,9 +19,7 @@ interface Parts {
   readonly parameters: ReadonlyMap<string, string>;
 }
 
-/** Reads DATABASE_URL. */
 export const readDatabaseUrl = (text: string): Read<DatabaseAddress> => refusing(() => databaseAddress(text));
-/** Reads REDIS_URL. */
 export const readRedisUrl = (text: string): Read<RedisAddress> => refusing(() => redisAddress(text));
 
 /** Like `readDatabaseUrl`, for a URL that was validated before. */
@@ -289,7 +287,6 @@ function socketAddress(text: string): RedisAddress {
   };
 }
 
-/** The same URL with this sslmode. */
 export function withSslmode(url: string, mode: TlsMode): string {
   const [, before, query] = /^([^?]*)\??(.*)$/s.exec(url)!;
   const kept = query!.split('&').filter(one => one !== '' && !/^ssl(mode)?(=|$)/.test(one));

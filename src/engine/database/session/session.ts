@@ -7,7 +7,6 @@ import { addressOf } from './connection-url.ts';
 import { refuseTransactionPooling } from './pooler.ts';
 import { tlsOptions } from './tls.ts';
 
-/** Settings of a session, by name. */
 export type SessionSettings = Readonly<Record<string, string | number>>;
 
 /** Settings that all our statements rely on. They override those of the role and the database. */
@@ -59,7 +58,6 @@ function PatientClient(options: pg.ClientConfig): pg.Client {
   return new pg.Client({ ...options, ...(password !== undefined && { password }), connectionTimeoutMillis });
 }
 
-/** For a pool whose sessions have these settings. */
 export const poolConfig = (url: string, settings: SessionSettings): pg.PoolConfig => ({
   ...clientConfig(url),
   Client: PatientClient as unknown as new () => pg.ClientBase,

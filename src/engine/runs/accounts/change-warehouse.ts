@@ -70,8 +70,9 @@ export async function lookAtMove({ account, from, to }: Move): Promise<'new' | '
     if (there.state !== 'arrived') return 'begun';
     throw new UsageError(`account '${account}' moved to ${left.place} already`, 'There is nothing to do.');
   }
-  if (left?.state === 'leaving' && there === undefined && left.place === to.name) return 'begun';
-  if (left !== undefined)
+  // It died before the new warehouse had its mark. One of an earlier move may be there.
+  const isAlone = left?.state === 'leaving' && left.place === to.name && !/ing$/.test(there?.state ?? '');
+  if (left !== undefined && !isAlone)
     throw new UsageError(
       `account '${account}' ${left.state === 'moved' ? 'moved' : 'is moving'} to ${left.place}`,
       left.state === 'moved'
@@ -94,7 +95,7 @@ export async function lookAtMove({ account, from, to }: Move): Promise<'new' | '
       `${to.name} has rows of an account '${account}' already, in ${held[0]!.table}`,
       'A name is one account. If those rows are of no use, run `npx shelfdesk account remove` there first.',
     );
-  return 'new';
+  return left === undefined ? 'new' : 'begun';
 }
 
 /** Throws ShelfdeskError unless all rows have a table there, and the clocks agree. */
@@ -116,16 +117,23 @@ async function requireAlike({ account, to }: Move, both: Both): Promise<MovedTab
         exitCodes.failed,
       );
   }
-  const clock = 'select extract(epoch from clock_timestamp())::float8 * 1000 as ms';
-  const [ours, other] = await Promise.all([both.from, both.to].map(client => client.query<{ ms: number }>(clock)));
-  const apart = Math.abs(ours!.rows[0]!.ms - other!.rows[0]!.ms);
-  if (apart > mostApartMs)
-    throw new ShelfdeskError(
-      `the clocks of both servers differ by ${Math.round(apart / 1000)} s`,
-      'Nothing was moved. The budget keeps times of its server: set the clocks first.',
-      exitCodes.failed,
-    );
+  await requireClocks(both);
   return moved;
+}
+
+/** The budget keeps times of its server. */
+async function requireClocks({ from, to }: Both): Promise<void> {
+  const timeOf = async (client: Queryable) =>
+    (await client.query<{ ms: number }>('select extract(epoch from statement_timestamp())::float8 * 1000 as ms'))
+      .rows[0]!.ms;
+  const [before, theirs, after] = [await timeOf(from), await timeOf(to), await timeOf(from)];
+  const apartMs = Math.max(before - theirs, theirs - after);
+  if (apartMs <= mostApartMs) return;
+  throw new ShelfdeskError(
+    `the clocks of both servers differ by ${Math.round(apartMs / 1000)} s`,
+    'Nothing was moved. Set the clocks first.',
+    exitCodes.failed,
+  );
 }
 
 /** Marks the account as leaving, and makes its rows read-only. Throws UsageError while a process serves it. */
@@ -190,23 +198,28 @@ export interface Watching {
   readonly signal: AbortSignal;
   /** Rows that have come in, or `null` while they are compared. */
   readonly told: (table: string, rows: number | null) => void;
-  readonly now: () => Date;
+  readonly time: () => Date;
 }
 
 /** Moves the account, or resumes its move. Returns what is equal in both: number and digest of the rows of each table. */
-export async function changeWarehouse(move: Move, { signal, told, now }: Watching): Promise<Same[]> {
+export const changeWarehouse = (move: Move, watching: Watching): Promise<Same[]> =>
+  moveRows(move, watching).catch(error => {
+    throw explain(error);
+  });
+
+async function moveRows(move: Move, { signal, told, time }: Watching): Promise<Same[]> {
   const { account, from, to } = move;
-  const isNew = (await lookAtMove(move)) === 'new';
   await using here = await openCopying(from.url, 'shelfdesk: moves');
   await using there = await openCopying(to.url, 'shelfdesk: moves');
   const both: Both = { from: here.client, to: there.client, account };
   for (const client of [both.from, both.to]) await requireAlone(client, account);
+  const isNew = (await lookAtMove(move)) === 'new';
   await both.to.query('set shelfdesk.copying = on');
   const tables = await requireAlike(move, both);
   await bringCalendars(both, to.name);
   const isOver = (await markOf(both.from, account))?.state === 'moved';
-  if (!isOver) await leave(move, isNew, now());
-  const { id, progress } = await arrive(move, both, tables, now());
+  if (!isOver) await leave(move, isNew, time());
+  const { id, progress } = await arrive(move, both, tables, time());
   const noted = async () => {
     await both.to.query('update sync.moves set progress = $2 where account_id = $1', [
       account,
@@ -224,7 +237,7 @@ export async function changeWarehouse(move: Move, { signal, told, now }: Watchin
     async client => {
       const { rowCount } = await client.query(
         `update sync.moves set state = 'moved', ended_at = coalesce(ended_at, $3) where account_id = $1 and move_id = $2 and state in ('leaving', 'moved')`,
-        [account, id, now()],
+        [account, id, time()],
       );
       if (rowCount === 0) throw new UsageError(`the move of account '${account}' was given up`, 'Begin it anew.');
     },
@@ -237,11 +250,11 @@ export async function changeWarehouse(move: Move, { signal, told, now }: Watchin
     await noteOperation(
       both.to,
       { account, who, action: 'move', subject: '', outcome: `done: from ${from.name}` },
-      now(),
+      time(),
     );
     await both.to.query(
       `update sync.moves set state = 'arrived', ended_at = $2, progress = null where account_id = $1`,
-      [account, now()],
+      [account, time()],
     );
   };
   await copyRows(both, known, progress, {
@@ -261,10 +274,20 @@ export async function changeWarehouse(move: Move, { signal, told, now }: Watchin
     await noted();
     throw new ShelfdeskError(
       `${table.name} differs: ${here.rows} rows here, ${there.rows} in ${to.name}`,
-      'Nothing is lost, and the account is still of this warehouse. Run the same command again: it copies that table anew.',
+      'Nothing is lost: the rows here stay. Run the same command again: it copies that table anew.',
       exitCodes.failed,
     );
   }
+}
+
+/** What a role may not do, and what another session holds. Nothing is lost: the move resumes. */
+function explain(error: unknown): unknown {
+  const { code, message } = error as { code?: string; message: string };
+  if (code === '55P03')
+    return new ShelfdeskError(`another session holds a table: ${message}`, 'Run the same command again: it resumes.');
+  if (code !== '42501') return error;
+  const remedy = 'Run the command as the role that owns the tables, in both warehouses: it resumes.';
+  return new ShelfdeskError(`this role may not move accounts: ${message}`, remedy, exitCodes.failed, error);
 }
 
 const durable = 'begin; set local synchronous_commit = on';

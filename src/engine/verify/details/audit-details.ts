@@ -5,11 +5,11 @@
  */
 
 import { type Context, type Outcome, sourceNow } from '../../context.ts';
+import { Pending } from '../../details/pending.ts';
 import type { Claim } from '../../runs/claims.ts';
 import type { Look } from '../compare-reply.ts';
 import { isFree } from '../is-free.ts';
 import { examineSample, liveOf } from '../one-by-one.ts';
-import { oldestRead } from './chosen-records.ts';
 import { type Compared, examineDetail } from './examine-detail.ts';
 
 /** Records per query of the oldest members. */
@@ -34,9 +34,10 @@ export async function auditDetails(
   if (ageMs === undefined) return {};
   const tried = new Set<string>();
   while (ctx.clock.monotonic() - begunMs < longestMs) {
-    const beforeMs = sourceNow(ctx, details.source) - ageMs;
-    const oldest = await oldestRead(ctx.pg, claim.account, details, beforeMs, batchSize + tried.size);
-    const ids = oldest.filter(id => !tried.has(id));
+    const nowMs = ctx.clock.now();
+    const when = { agedMs: sourceNow(ctx, details.source) - ageMs, startedMs: nowMs, nowMs };
+    const oldest = await new Pending(ctx.pg, claim.account, details).aged(when, batchSize + tried.size);
+    const ids = oldest.flatMap(({ id }) => (tried.has(id) ? [] : [id]));
     if (ids.length === 0) break;
     for (const id of ids) {
       if (!(await isFree(ctx, details.source))) return {};

@@ -1,27 +1,8 @@
 /** Selects the stored records that a verification reads with their members. */
 
 import type { Queryable } from '../../database/pool.ts';
-import { type Detail, idsOf, rowsOfParent } from '../../details/detail-rows.ts';
-import type { Ms } from '../../reading/reading.ts';
+import { type Detail, idsOf } from '../../details/detail-rows.ts';
 import type { Claim } from '../../runs/claims.ts';
-
-/** Records whose members are complete and were last read before this time, oldest first. */
-export async function oldestRead(
-  db: Queryable,
-  account: string,
-  stream: Detail,
-  beforeMs: Ms,
-  limit: number,
-): Promise<string[]> {
-  const { table, version, asOf } = rowsOfParent(stream);
-  const { rows } = await db.query<{ id: string }>(
-    `select id from ${table}
-     where account_id = $1 and _deleted_at is null and ${asOf} >= ${version} and ${asOf} < $2
-     order by ${asOf}, id limit $3`,
-    [account, new Date(beforeMs), limit],
-  );
-  return rows.map(({ id }) => id);
-}
 
 /**
  * The next ids after `after`. Excludes records first stored during the run, unless the run has reported a

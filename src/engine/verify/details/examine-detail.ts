@@ -18,13 +18,14 @@ import { check, type Reply } from '../../http/request.ts';
 import { cleanJson, cleanText } from '../../json-text.ts';
 import { byForce, singleBatch } from '../../load/batch.ts';
 import { commitNow } from '../../load/commit-queue.ts';
+import { readDetail } from '../../load/read-members.ts';
 import type { Ms } from '../../reading/reading.ts';
 import { differingOf, type Look } from '../compare-reply.ts';
 import type { Differing } from '../comparison-sql.ts';
 import { examineGone, keepPlace, options } from '../confirm-deletion.ts';
 import { differencesOf, kindOfEdit, kindsOfQuiet } from '../difference-kinds.ts';
 import { examineRecords } from '../examine-records.ts';
-import { type Finding, writeFindings } from '../findings.ts';
+import { type Finding, type Standing, writeFindings } from '../findings.ts';
 import { noteMadeHere } from '../orphans.ts';
 import { knownOf, standingOf } from '../stored-rows.ts';
 import { setAside } from '../verifications.ts';
@@ -54,10 +55,11 @@ export async function examineDetail(
   const askedMs = ctx.clock.now();
   let reply: Reply<Row>;
   try {
-    reply = await sourceOf(ctx, of.source).send(details.request(id, embeds), options(look));
+    const { send } = sourceOf(ctx, of.source);
+    reply = await readDetail(details, { id, more: embeds }, request => send(request, options(look)));
   } catch (error) {
-    if (error instanceof Gone) return examineGone(look, of, id, more);
-    if (!(error instanceof Retry)) throw error;
+    if (error instanceof Gone && of.get) return examineGone(look, of, id, more);
+    if (!(error instanceof Retry || error instanceof Gone)) throw error;
     await keepPlace(look, more);
     return false;
   }
@@ -74,14 +76,21 @@ export async function examineDetail(
   }
   const at = { askedMs, asOfMs: reply.asOf, lock: false, details: details.name };
   const ours = (await standingOf(ctx.pg, claim.account, of, [id], at)).get(id);
-  if (ours && !ours.hasTombstone && ours.hasMessages && ours.updatedMs === details.version(record))
+  if (isComparable(ours, details, record))
     return examineMembers(look, { of, details }, reply, record, { askedMs, more });
   // The record is pending or has just changed. This reply's members are as good as those of the next read.
-  const isKnown = (await knownOf(ctx.pg, claim.account, of, [record])).has(id);
+  const isKnown = details.list !== undefined || (await knownOf(ctx.pg, claim.account, of, [record])).has(id);
   if (look.repair || !isKnown) await commitNow(ctx, detailOf(ctx, claim, details, reply, { wanted: { id } }));
   await keepPlace(look, more);
   return true;
 }
+
+/** Whether the stored members are those of the version of the record that the reply shows. */
+const isComparable = (ours: Standing | undefined, { version }: Detail, record: Row): ours is Standing =>
+  ours !== undefined &&
+  !ours.hasTombstone &&
+  ours.hasMessages === true &&
+  (version === undefined || ours.updatedMs === version(record));
 
 async function examineMembers(
   { ctx, claim, repair, random, expected }: Look,
@@ -97,8 +106,7 @@ async function examineMembers(
   return withCare(ctx, async (client, care) => {
     const now = { askedMs, asOfMs: at.asOfMs, lock: true, details: stream.name };
     const ours = (await standingOf(client, claim.account, of, [record.id], now)).get(record.id);
-    const isSame =
-      ours !== undefined && !ours.hasTombstone && ours.hasMessages && ours.updatedMs === stream.version(record);
+    const isSame = isComparable(ours, stream, record);
     const tx = { client, claim, at, care };
     const { found: all, refused } = await differingOf(tx, batch);
     const judged = isSame && unreadable.length === 0 && refused === 0;
@@ -118,7 +126,7 @@ async function examineMembers(
     const found = aside.size > 0 && (!repair || rejects.length > 0) ? all.filter(one => !isAside(one)) : all;
     if (judged) {
       if (all.length === 0 || repair) {
-        const claimed = { id: record.id, updatedMs: stream.version(record), asOfMs: at.asOfMs };
+        const claimed = { id: record.id, updatedMs: ours.updatedMs!, asOfMs: at.asOfMs };
         const taken = await claimMembers(client, claim, stream, claimed);
         if (taken && all.length > 0) await keepReading(client, claim, stream, taken, at);
       }

@@ -3,6 +3,7 @@
 import type { ListStream, Row } from '../../../sources/source.ts';
 import type { Context, Outcome } from '../../context.ts';
 import type { Queryable } from '../../database/pool.ts';
+import { ownParts } from '../../deletions/row-facts.ts';
 import type { Detail } from '../../details/detail-rows.ts';
 import type { Claim } from '../../runs/claims.ts';
 import { fromPlace } from '../one-by-one.ts';
@@ -31,7 +32,9 @@ export async function verifyStream(
   const { verifying, sample } = await beginVerifying(ctx, claim, of);
   await verifyMembers(verifying, compared);
   await examineNamesOfNothing(verifying.look, details);
-  if (sample === null) await verifyOrphans(verifying, of.parts ?? [], details.key);
+  const { root, others } = details.merge.declared;
+  if (sample === null)
+    await verifyOrphans(verifying, ownParts({ declared: { root, others: [root, ...others] } }), details.key);
   return outcomeOf(verifying);
 }
 

@@ -60,7 +60,6 @@ export interface SourceContext<Part> {
   server(): Promise<{ readonly aheadMs: number }>;
 }
 
-/** Runs once per account. */
 export type SourceCheck<Part> = Omit<AccountCheck<SourceContext<Part>>, 'of'>;
 
 /** Checks under one heading. */

@@ -11,7 +11,6 @@ import { streams } from '../../../sources/index.ts';
 import { readProblems } from '../../../status/problems.ts';
 import { liveProcesses } from '../../../status/workers.ts';
 import { count } from '../../../words.ts';
-import { oldDemo } from '../../old-demo.ts';
 import type { Check } from '../doctor-context.ts';
 import { driftKinds, knownAccounts, openRuns } from '../doctor-state.ts';
 import { fail, ok, warn } from './check.ts';
@@ -39,8 +38,6 @@ export const workChecks: readonly Check[] = [
     looks: 'accounts of the warehouse that were read in the last week and have no settings',
     needs: ['settings', 'tables'],
     async run({ warehouse, fleetIfAny, clock }) {
-      const demo = fleetIfAny!.demo === undefined ? await oldDemo((await warehouse()).pg) : undefined;
-      if (demo !== undefined) return warn(demo.says, demo.remedy);
       const named = new Set(fleetIfAny!.accounts.map(({ account }) => account));
       const since = new Date(clock.now() - newMs);
       const known = await knownAccounts((await warehouse()).pg, since);

@@ -42,14 +42,6 @@ export interface Shown {
 /** HTML of the page's sections, by section id. */
 export type Parts = Readonly<Record<string, Html>>;
 
-const stateNames: Readonly<Record<string, string>> = {
-  fresh: 'fresh',
-  catching_up: 'catching up',
-  stale: 'stale',
-  failing: 'failing',
-  never_synced: 'never synced',
-  paused: 'paused',
-};
 const signs: Readonly<Record<string, string>> = {
   fresh: '✓',
   catching_up: '↻',
@@ -67,7 +59,7 @@ export const stateOf = (streams: readonly Pick<StreamFigures, 'state'>[]): strin
   gravest.find(state => streams.some(one => one.state === state)) ?? 'never_synced';
 
 export const badge = (state: string): Html =>
-  html`<span class="badge is-${state}"><span aria-hidden="true">${signs[state] ?? '·'}</span> ${stateNames[state] ?? state}</span>`;
+  html`<span class="badge is-${state}"><span aria-hidden="true">${signs[state] ?? '·'}</span> ${state.replaceAll('_', ' ')}</span>`;
 
 /** All buttons belong to the page's single form, which knows the account. */
 function button(

@@ -50,7 +50,6 @@ export function stepsOf(buckets: readonly Bucket[], { periodMs, limit }: Scale):
   });
 }
 
-const rangeNames = { hour: 'hour', day: 'day', week: 'week' } as const;
 const stepNames = { hour: 'each minute', day: 'the mean of ten minutes', week: 'the mean of an hour' } as const;
 
 export function graph(
@@ -63,9 +62,8 @@ export function graph(
   const sums = lanes.map((_, i) => steps.reduce((sum, step, n) => sum + step.lanes[i]! * buckets[n]!.minutes, 0));
   const refused = steps.reduce((sum, step) => sum + step.refused, 0);
   const total = sums.reduce((sum, n) => sum + n, 0);
-  const ranges = (Object.keys(rangeNames) as Range[]).map(
-    one =>
-      html`<a href="${link}?range=${one}#credits"${one === range ? html` aria-current="true"` : null}>${rangeNames[one]}</a>`,
+  const ranges = (Object.keys(stepNames) as Range[]).map(
+    one => html`<a href="${link}?range=${one}#credits"${one === range ? html` aria-current="true"` : null}>${one}</a>`,
   );
   const { most, limit } = topOf(steps);
   return html`
@@ -76,7 +74,7 @@ export function graph(
 <div class="times" aria-hidden="true">${[0, 0.25, 0.5, 0.75].map(part => time(steps[Math.floor(steps.length * part)]!.begins, at))}<span>now</span></div>
 <p class="readout" aria-hidden="true"></p>
 <ul class="legend">${lanes.map(lane => html`<li class="of-${lane}">${names[lane]}</li>`)}<li class="of-others">others</li><li class="of-free">free</li><li class="of-limit">limit</li><li class="of-refused">refused (429)</li></ul>
-<figcaption id="credits-sum">Last ${rangeNames[range]}, ${stepNames[range]}: we used ${count(total, 'credit')}${
+<figcaption id="credits-sum">Last ${range}, ${stepNames[range]}: we used ${count(total, 'credit')}${
     total > 0
       ? html` (${lanes.flatMap((lane, i) => (sums[i]! > 0 ? [`${names[lane]} ${amount(sums[i]!)}`] : [])).join(', ')})`
       : null

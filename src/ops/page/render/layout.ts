@@ -51,17 +51,14 @@ export interface Framed {
   readonly visitor: Visitor;
   /** Whether the visitor can log out. */
   readonly canLeave: boolean;
-  /** URL of the event stream. */
   readonly events: string;
   readonly actions: string | undefined;
-  /** Paths of the page's files. */
   readonly files: {
     readonly style: string;
     readonly script: string;
     readonly plot: string;
     readonly plotStyle: string;
   };
-  /** Result of the last action. */
   readonly said?: string | undefined;
 }
 

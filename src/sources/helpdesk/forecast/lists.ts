@@ -15,7 +15,7 @@ import type { Asked, Part } from '../../../engine/forecast/plan-time.ts';
 import { type Planning, type Question, storeMs } from '../../../engine/forecast/planning.ts';
 import type { Reply } from '../../../engine/http/request.ts';
 import { endsOf, lookOf } from '../../../engine/load/list-ends.ts';
-import { type Ask, type Ms, secondMs } from '../../../engine/reading/reading.ts';
+import { type Ask, type Ms, type ReadingOptions, secondMs } from '../../../engine/reading/reading.ts';
 import type { Range } from '../../../engine/runs/runs.ts';
 import { countLive } from '../../../engine/verify/stored-rows.ts';
 import type { ListStream, Row } from '../../source.ts';
@@ -27,11 +27,20 @@ import { tickets } from '../tickets.ts';
 import { users } from '../users.ts';
 import { cameBefore, countAgain, countRead, countReadSince, timesOfOurs } from './rows.ts';
 
-/** Facts about the pages of a list, for imagined records instead of the stored ones. */
-const endsIn = async (planning: Planning, stream: ListStream<Row>, list: string) => ({
-  ...(await endsOf(planning.ctx, keyOf(planning, stream.key), stream, list)),
-  known: undefined,
-});
+/** Every request of a reading of a list, whose records have these times. */
+async function requestsFrom(
+  { ctx, nowMs }: Planning,
+  listed: Parameters<typeof requestsOf>[1],
+  fromMs: Ms,
+  of: Pick<ReadingOptions, 'firstLoad' | 'walk' | 'until'>,
+  times: Imagined,
+): Promise<Asked[]> {
+  const { stream, list } = listed;
+  // Imagined records take the place of the stored ones.
+  const ends = { ...(await endsOf(ctx, { account: ctx.account, stream: stream.key }, stream, list)), known: undefined };
+  const options = { ...stream.paging, lookbackMs: helpdeskOf(ctx).lookbackMs, ends, ...of };
+  return requestsOf(stream.read(fromMs, options), listed, times, nowMs);
+}
 
 const keyOf = ({ ctx }: Planning, stream: StreamKey) => ({ account: ctx.account, stream });
 
@@ -45,7 +54,6 @@ async function inquire<T extends Row>(
   const request = stream.request(list, ask);
   counted.push({ what, credits: request.cost });
   const reply = await helpdeskOf(ctx).send(request, { lane: 'interactive', signal: ctx.signal });
-  planning.latencyMs = Math.min(planning.latencyMs ?? Number.POSITIVE_INFINITY, helpdeskOf(ctx).send.latencyMs());
   if (reply.total !== stream.paging.depth) return reply;
   planning.assumed.add(`the source counts at most ${stream.paging.depth} records; there may be more`);
   return reply;
@@ -84,11 +92,9 @@ async function topOfUsers(planning: Planning): Promise<Part> {
   const ours = await countLive(ctx.pg, ctx.account, 'helpdesk.users');
   assumed.add(ours > 0 ? `the source has as many users as the mirror (${ours})` : 'all users fit on one page');
   const { firstLoad } = await readPosition(ctx.pg, keyOf(planning, 'helpdesk.users'), 'default', true);
-  const ends = await endsIn(planning, users, 'default');
-  const options = { ...users.paging, lookbackMs: helpdeskOf(ctx).lookbackMs, firstLoad, ends };
   // The documentation names no pages of this list.
   const listed = { stream: users, list: 'default', lane: 'fresh', pages: false } as const;
-  return partOf('users', requestsOf(users.read(0, options), listed, evenly(ours || 1, 0, nowMs), nowMs));
+  return partOf('users', await requestsFrom(planning, listed, 0, { firstLoad }, evenly(ours || 1, 0, nowMs)));
 }
 
 /**
@@ -118,12 +124,10 @@ async function topOfCustomers(planning: Planning): Promise<Part> {
     } else if (firstLoad) planning.unknown = true;
     else assumed.add(`new customers at the rate of the week before: ${many}`);
   } else assumed.add(`new customers at the rate of the week before: ${many}`);
-  const ends = await endsIn(planning, customers, 'default');
-  const options = { ...customers.paging, lookbackMs: helpdeskOf(ctx).lookbackMs, firstLoad, walk, ends };
   const listed = { stream: customers, list: 'default', lane: 'fresh' } as const;
   const times = evenly(many, Math.max(since, 1), nowMs);
   return partOf('customers', [
-    ...requestsOf(customers.read(fromMs, options), listed, times, nowMs),
+    ...(await requestsFrom(planning, listed, fromMs, { firstLoad, walk }, times)),
     ...(await again(planning, customers)),
   ]);
 }
@@ -154,10 +158,8 @@ async function topOfTickets(planning: Planning): Promise<{ part: Part; brought: 
     for (const other of tickets.lists)
       if (place === 0 && top.records.some(r => other.shows?.(r))) shown.add(other.name);
     if (top.isShown) continue;
-    const ends = await endsIn(planning, tickets, name);
-    const options = { ...tickets.paging, lookbackMs: helpdeskOf(ctx).lookbackMs, firstLoad, walk, ends };
     const listed = { stream: tickets, list: name, lane: 'fresh' } as const;
-    for (const one of requestsOf(tickets.read(fromMs, options), listed, top.times, nowMs)) asked.push(one);
+    for (const one of await requestsFrom(planning, listed, fromMs, { firstLoad, walk }, top.times)) asked.push(one);
     for (const record of top.records) found.push(record);
     brought.many += top.wanted;
     brought.fresh += Math.min(top.wanted, Array.from(top.times).filter(time => time >= nowMs - freshMs).length);
@@ -266,7 +268,6 @@ async function gapsOfStream(
   range: Range,
 ): Promise<{ part: Part; missing: number }> {
   const { ctx, nowMs } = planning;
-  const { lookbackMs } = helpdeskOf(ctx);
   const asked: Asked[] = [];
   let missing = 0;
   const when = { fromTheBeginning: stream.fromTheBeginning === true, now: new Date(nowMs) };
@@ -279,9 +280,8 @@ async function gapsOfStream(
     const imagined = gaps.map(({ from, to }) => evenly(Math.round((lacking * (to - from)) / span), from, to));
     const times = merged(await oursOf(planning, stream, list, { gaps, again: range.again }), ...imagined);
     for (const { from, to } of gaps) {
-      const ends = await endsIn(planning, stream, list);
-      const reading = stream.read(from, { ...stream.paging, lookbackMs, until: to, ends });
-      for (const one of requestsOf(reading, { stream, list, lane: 'backfill' }, times, nowMs)) asked.push(one);
+      const listed = { stream, list, lane: 'backfill' } as const;
+      for (const one of await requestsFrom(planning, listed, from, { until: to }, times)) asked.push(one);
     }
   }
   return { part: partOf(stream.name, [...asked, ...(await again(planning, stream))]), missing };

@@ -1,0 +1,254 @@
+/** A tracker with issues, and comments that are a list of their own for each issue: when they are read, and what becomes of them. */
+import type pg from 'pg';
+import { expect, test } from 'vitest';
+import { addMirrors } from '../../../src/engine/database/mirrors.ts';
+import { openCandidates } from '../../../src/engine/database/open-candidates.ts';
+import { transaction } from '../../../src/engine/database/pool.ts';
+import { readsOf, runStream } from '../../../src/engine/load/run-stream.ts';
+import { openRun, readProgress } from '../../../src/engine/runs/runs.ts';
+import { openVerification, readFindings } from '../../../src/engine/verify/verifications.ts';
+import { eraseCustomer } from '../../../src/privacy/erasures.ts';
+import { sources, streams } from '../../../src/sources/index.ts';
+import { children, id, record, text, time } from '../../../src/sources/record/record.ts';
+import { details, incremental } from '../../../src/sources/service/declared.ts';
+import { defineService } from '../../../src/sources/service/service.ts';
+import { iso, scripted, second } from '../../support/scripted.ts';
+
+const issue = record('issues', 'Issues.', {
+  id: id(),
+  title: text('Title.').plain(),
+  updated_at: time('Last change.').always(),
+  labels: children(record('labels', 'Labels.', { id: id() })),
+});
+const comment = record('comments', 'Comments.', {
+  id: id(),
+  author: text('Author.').personal('contact'),
+  body: text('Body.').personal('text'),
+});
+const tracker = defineService({
+  ...{ name: 'tracker', label: 'the tracker', says: 'The tracker.', limits: [], paginator: { type: 'single_page' } },
+  streams: [
+    incremental(issue, '/issues', { cursor: 'updated_at', startParam: 'since' }),
+    details(comment, '/issues/:id/comments', { parent: 'issues', ageDays: 7 }),
+  ],
+});
+const [issues, comments] = tracker.streams as [(typeof tracker.streams)[number], (typeof tracker.streams)[number]];
+
+const one = (name: string, n: number) => ({ id: name, title: name, updated_at: iso(n), labels: [{ id: '1' }] });
+const said = (name: string, body = `body of ${name}`, author = `${name}@example.org`) => ({ id: name, author, body });
+
+async function opened() {
+  const s = await scripted({ lookbackMs: 0 });
+  const client = (await s.pool.connect()) as pg.PoolClient & pg.Client;
+  const mirrors = [...sources, tracker];
+  await addMirrors(client, mirrors);
+  await openCandidates(client, mirrors);
+  await openCandidates(client, mirrors);
+  client.release();
+  await s.rows(
+    `insert into sync.sources (account_id, source, address) values ('default', 'tracker', 'https://tracker.example')`,
+  );
+  await s.rows(
+    `insert into sync.coverage (account_id, source, stream, list, covered) values ('default', 'tracker', 'issues', 'default', '{}')`,
+  );
+  const open = { ...s.ctx.sources.get('helpdesk')!, name: 'tracker' };
+  const asked: string[] = [];
+  const send = Object.assign((...[request, options]: Parameters<typeof open.send>) => {
+    asked.push(request.path);
+    return open.send(request, options);
+  }, open.send);
+  const ctx = { ...s.ctx, streams: tracker.streams, sources: new Map([['tracker', { ...open, send }]]) };
+  let now = 1000;
+  const later = (seconds = 10) => {
+    now += seconds;
+    s.goTo(now);
+    return new Date(second(now));
+  };
+  const work = async (stream: typeof issues, kind: 'sync' | 'sweep' | 'verify', run: number) => {
+    await runStream(ctx as never, { account: 'default', run, stream: stream.key }, readsOf(stream, kind));
+    return (await readProgress(s.pool, run)).streams[0]!;
+  };
+  const run = async (stream: typeof issues, kind: 'sync' | 'sweep' = 'sync') => {
+    const of = { account: 'default', kind, streams: [stream.key], opener: 0 };
+    const at = later();
+    return work(stream, kind, await transaction(s.pool, db => openRun(db, of, at)));
+  };
+  return Object.assign(s, {
+    later,
+    /** What the list of issues shows from now on, to those who ask from an earlier time on. */
+    shows(...some: ReturnType<typeof one>[]) {
+      s.lists.issues = query =>
+        some.filter(({ updated_at }) => Date.parse(updated_at) >= Date.parse(query.get('since') ?? iso(0)));
+    },
+    /** Reads the issues, then the comments of those that wait. */
+    async both() {
+      await run(issues);
+      return run(comments);
+    },
+    sweep: () => run(issues, 'sweep'),
+    read: () => run(comments),
+    isDue: () => comments.pending!.isDue(ctx as never),
+    /** The paths of comments that were asked for since the last call. */
+    asked: () =>
+      asked
+        .splice(0)
+        .filter(path => path.endsWith('comments'))
+        .sort(),
+    async verify(stream: typeof issues, repair = true) {
+      const asked = { asked: { sample: null, repair }, forecast: { credits: 1, seconds: 1 } };
+      const of = { account: 'default', streams: [stream.key], opener: 0, ...asked };
+      const { run } = await openVerification(s.pool, of, later());
+      expect(await work(stream, 'verify', run)).toMatchObject({ error: null });
+      const { found } = await readFindings(s.pool, run, 100);
+      return found.map(({ record: id, kind }) => [id, kind]);
+    },
+    live: async (table = 'comments') =>
+      (
+        await s.rows(
+          `select string_agg(issue_id || '/' || id, ' ' order by issue_id, id) as ids from tracker.${table} where _deleted_at is null`,
+        )
+      )[0]!.ids,
+    status: async () =>
+      (
+        await s.rows(
+          `select waiting, complete_through, behind is null as unknown from sync.status where stream_key = 'tracker.comments'`,
+        )
+      )[0],
+  });
+}
+
+test('comments are read of an issue that is new or has changed, and replaced as a set; their ids are unique within it', async () => {
+  await using s = await opened();
+  s.shows(one('a', 1), one('b', 2), one('c', 3));
+  Object.assign(s.details, {
+    '/issues/a/comments': [said('1'), said('2')],
+    '/issues/b/comments': [said('1')],
+    '/issues/c/comments': [],
+  });
+  expect(await s.both()).toMatchObject({ inserted: 3, error: null });
+  expect(s.asked()).toEqual(['/issues/a/comments', '/issues/b/comments', '/issues/c/comments']);
+  expect(await s.live()).toBe('a/1 a/2 b/1');
+  expect(await s.rows(`select _payload from tracker.comments where issue_id = 'b'`)).toEqual([{ _payload: said('1') }]);
+  // Nothing has changed, so nothing is asked for, and nothing is due.
+  await s.both();
+  expect([s.asked(), await s.isDue()]).toEqual([[], false]);
+  s.shows(one('a', 1), one('b', 1045), one('c', 1046));
+  Object.assign(s.details, { '/issues/b/comments': [said('2')], '/issues/c/comments': [said('1', 'first')] });
+  expect(await s.both()).toMatchObject({ inserted: 2, deleted: 1 });
+  expect(s.asked()).toEqual(['/issues/b/comments', '/issues/c/comments']);
+  expect(await s.live()).toBe('a/1 a/2 b/2 c/1');
+  expect(
+    await s.rows(`select record_id, changes ? 'id' as gone from sync.changes where table_name = 'comments'`),
+  ).toEqual([{ record_id: '1', gone: true }]);
+});
+
+test('status says how many issues wait, and since when; a migration again changes nothing of it', async () => {
+  await using s = await opened();
+  s.shows(one('a', 1), one('b', 2));
+  Object.assign(s.details, { '/issues/a/comments': [said('1')], '/issues/b/comments': 503 });
+  await s.both();
+  expect(await s.status()).toMatchObject({ waiting: 1, complete_through: new Date(second(2)) });
+  s.details['/issues/b/comments'] = [];
+  s.later(120);
+  await s.read();
+  expect((await s.status())!.waiting).toBe(0);
+  expect((await s.status())!.complete_through).not.toEqual(new Date(second(2)));
+});
+
+test('a 404 of the comments buries no issue; with its issue they are buried, and they come back with it', async () => {
+  await using s = await opened();
+  s.shows(one('a', 1), one('b', 2));
+  Object.assign(s.details, { '/issues/a/comments': [said('1')], '/issues/b/comments': 404 });
+  expect(await s.both()).toMatchObject({ state: 'partial' });
+  s.later(3600);
+  await s.read();
+  const rejects = () => s.rows('select ask_id from sync.rejects where cleared_at is null');
+  expect([await s.live(), await rejects()]).toEqual(['a/1', [{ ask_id: 'b' }]]);
+  expect(await s.rows('select from tracker.issues where _deleted_at is not null')).toEqual([]);
+  s.details['/issues/a/comments'] = 404;
+  s.shows();
+  await s.sweep();
+  expect([await s.live(), await s.live('labels')]).toEqual([null, null]);
+  expect(await s.rows('select _comments_as_of as at from tracker.issues')).toEqual([{ at: null }, { at: null }]);
+  // An issue that is gone is not asked for its comments, but for those that it failed to tell.
+  s.later(24 * 3600);
+  await s.read();
+  expect([s.asked().at(-1), await rejects()]).toEqual(['/issues/b/comments', []]);
+  s.shows(one('a', 1));
+  s.details['/issues/a/comments'] = [said('1'), said('2')];
+  await s.sweep();
+  await s.read();
+  expect(await s.live()).toBe('a/1 a/2');
+});
+
+test('comments that were read long ago are read again, because no list says that one was edited', async () => {
+  await using s = await opened();
+  s.shows(one('a', 1), one('b', 2));
+  Object.assign(s.details, { '/issues/a/comments': [said('1')], '/issues/b/comments': [said('1')] });
+  await s.both();
+  s.asked();
+  s.later(6 * 86_400);
+  expect(await s.isDue()).toBe(false);
+  s.later(86_400);
+  s.details['/issues/a/comments'] = [said('1', 'edited')];
+  expect(await s.isDue()).toBe(true);
+  expect(await s.read()).toMatchObject({ updated: 1, unchanged: 1 });
+  expect(s.asked()).toEqual(['/issues/a/comments', '/issues/b/comments']);
+  expect(await s.isDue()).toBe(false);
+});
+
+test('verify finds a comment that was edited in silence, and one that is here only; the list of issues finds its labels', async () => {
+  await using s = await opened();
+  s.shows(one('a', 1), one('b', 2));
+  Object.assign(s.details, { '/issues/a/comments': [said('1')], '/issues/b/comments': [said('1'), said('2')] });
+  await s.both();
+  s.details['/issues/a/comments'] = [said('1', 'edited')];
+  s.details['/issues/b/comments'] = [said('2')];
+  expect(await s.verify(comments, false)).toEqual([
+    ['a', 'comment edits do not move updated_at'],
+    ['b', 'comments do not move updated_at'],
+  ]);
+  expect(await s.live()).toBe('a/1 b/1 b/2');
+  await s.verify(comments);
+  expect([await s.live(), await s.verify(comments)]).toEqual(['a/1 b/2', []]);
+  // Each issue has a label of the same id.
+  s.shows({ ...one('a', 1), labels: [] }, one('b', 2));
+  expect((await s.verify(issues)).map(([id]) => id)).toEqual(['a']);
+  expect(await s.live('labels')).toBe('b/1');
+});
+
+test('a comment of an erased person is stored without what tells of them, and the others as they are', async () => {
+  await using s = await opened();
+  s.shows(one('a', 1));
+  s.details['/issues/a/comments'] = [said('1'), said('2')];
+  await s.both();
+  const whom = { account: 'default', contact: '1@example.org', who: 'test', streams: [...streams, ...tracker.streams] };
+  await eraseCustomer(s.pool, whom, s.later());
+  expect(await s.rows('select id, author, body from tracker.comments order by id')).toEqual([
+    { id: '1', author: null, body: null },
+    { id: '2', author: '2@example.org', body: 'body of 2' },
+  ]);
+  s.shows(one('a', 1020));
+  s.details['/issues/a/comments'] = [said('1', 'secret'), said('2', 'calm'), said('3', 'new')];
+  expect(await s.both()).toMatchObject({ error: null });
+  expect(await s.rows('select id, author, body, _payload from tracker.comments order by id')).toEqual([
+    { id: '1', author: null, body: null, _payload: { id: '1' } },
+    { id: '2', author: '2@example.org', body: 'calm', _payload: said('2', 'calm') },
+    { id: '3', author: '3@example.org', body: 'new', _payload: said('3', 'new') },
+  ]);
+});
+
+test('a malformed comment is rejected by itself; what it stands beside is stored, and nothing counts as gone', async () => {
+  await using s = await opened();
+  s.shows(one('a', 1));
+  s.details['/issues/a/comments'] = [said('1'), said('2')];
+  await s.both();
+  s.shows(one('a', 1020));
+  s.details['/issues/a/comments'] = [{ id: '2', author: 7 }, { ...said('3'), body: ['no text'] }, said('4')];
+  expect(await s.both()).toMatchObject({ state: 'partial' });
+  expect(await s.live()).toBe('a/1 a/2 a/4');
+  s.details['/issues/a/comments'] = [said('4')];
+  s.later(3600);
+  await s.read();
+  expect([await s.live(), await s.rows('select from sync.rejects where cleared_at is null')]).toEqual(['a/4', []]);
+});
