@@ -109,12 +109,16 @@ const lockSql = (account: string) =>
  * A transaction under the lock. It takes the lock with the statement that begins it. It is durable: a number of a run or
  * a token that a power cut took back would be given to another worker.
  */
-export const withAccount = <T>(db: pg.Pool, account: string, work: (client: Client) => Promise<T>): Promise<T> =>
-  transaction(db, work, `${durably}; ${lockSql(account)}`);
+export const withAccount = <T>(
+  db: pg.Pool,
+  account: string,
+  work: (client: Client) => Promise<T>,
+  begin = durably,
+): Promise<T> => transaction(db, work, `${begin}; ${lockSql(account)}`);
 
 /** The same for statements that are all by key. */
 export const withAccountByKey = <T>(db: pg.Pool, account: string, work: (client: Client) => Promise<T>): Promise<T> =>
-  transaction(db, work, `${durably}; ${withPlansByKey}; ${lockSql(account)}`);
+  withAccount(db, account, work, `${durably}; ${withPlansByKey}`);
 
 /**
  * Opens a sync. It resumes an interrupted one: streams that this one completed no longer than `carryMs` ago are carried

@@ -18,10 +18,7 @@ const sums = inFile('src/engine/commit/sums.ts');
 const slots = inFile('src/engine/runs/slots.ts');
 const workers = inFile('src/engine/runs/workers.ts');
 const living = inFile('src/status/workers.ts');
-const unlocked = [
-  ...runs('transaction(db, work, `${durably}; ${lockSql(account)}`);', 'transaction(db, work, durably);'),
-  ...runs('${withPlansByKey}; ${lockSql(account)}`);', '${withPlansByKey}`);'),
-];
+const unlocked = runs('transaction(db, work, `${begin}; ${lockSql(account)}`);', 'transaction(db, work, begin);');
 const crash = { world: 'a page, several at once, and what a power cut takes back' };
 const slot = { world: 'slots of the schedule, and a sweep that is open' };
 const stream = { world: 'a stream, two workers, two deliveries' };
