@@ -56,7 +56,7 @@ export async function rotationOf(ctx: Of, source: OpenSource): Promise<Rotating[
 }
 
 /** A list that is read whole at each sync needs no sweep. */
-export const isReread = ({ jobs, ...stream }: Extract<Stream, { kind: 'list' }>): boolean =>
+const isReread = ({ jobs, ...stream }: Extract<Stream, { kind: 'list' }>): boolean =>
   jobs.sweep !== undefined || isWholeEachTime(stream.read);
 
 async function listsOf(
