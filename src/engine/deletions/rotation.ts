@@ -28,6 +28,7 @@ export interface Rotating {
   readonly everyMs: number;
 }
 
+// @internal Tests hold its sums.
 /** Pure. The periods of readings that cost so much, if `perMs` can be spent. */
 export function periodsOf(costs: readonly number[], perMs: number): number[] {
   const roots = costs.map(Math.sqrt);
