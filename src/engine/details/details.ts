@@ -41,6 +41,8 @@ export interface Details {
   readonly unknownFails: boolean;
   /** Members that were read before this time, in ms ago, are read again. */
   readonly ageMs?: Ms | undefined;
+  /** A reply shows the members alone, without the version of their record. */
+  readonly isApart?: boolean;
   send(wanted: Wanted, options: SendOptions): Promise<Reply<Row>>;
   entry(reply: Reply<Row>, wanted: Wanted, heard?: Heard): Entry;
   /** A second 404, of this time, that is believed. */
@@ -75,6 +77,7 @@ export function detailsOf(ctx: Context, claim: Claim, stream: Detail | ById): De
     lane: 'fresh',
     unknownFails: false,
     ageMs: stream.ageMs,
+    isApart: stream.list !== undefined,
     send: ({ id, due = {} }, options) =>
       readDetail(stream, { id, more: embedsFor(stream, due) }, request => send(request, options)),
     entry: (reply, wanted, heard) => detailOf(ctx, claim, stream, reply, { wanted, heard }),

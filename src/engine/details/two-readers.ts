@@ -45,10 +45,13 @@ interface Underway {
   readonly over: Promise<void>;
 }
 
-export function moments(ctx: Context, { source, ageMs }: Pick<Details, 'source' | 'ageMs'>, startedMs: Ms): When {
+type Aging = Pick<Details, 'source' | 'ageMs' | 'isApart'>;
+
+export function moments(ctx: Context, { source, ageMs, isApart }: Aging, startedMs: Ms): When {
   const { send, lookbackMs } = sourceOf(ctx, source);
-  // Before the first reply the source's clock is unknown.
-  const sourceMs = send.sourceNow();
+  // Before the first reply the source's clock is unknown. Then a reply tells whether its record is a newer version, but members alone
+  // do not: of a record that changes twice in a second they could be those in between.
+  const sourceMs = send.sourceNow() ?? (isApart ? ctx.clock.now() : undefined);
   return {
     // The `as_of` of a reply is earlier than its request by at most 2 s plus the latency.
     ripeMs: sourceMs === undefined ? farFuture : sourceMs - 2000 - send.latencyMs(),
