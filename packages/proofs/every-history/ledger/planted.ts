@@ -29,8 +29,8 @@ export const plantedInLedger: Readonly<Record<string, Planted>> = {
   },
   'a credit is free a period after the request': {
     mistakes: ledger(
-      'addSpent(state.spent, repliedMs + rules.periodMs',
-      'addSpent(state.spent, flight.grantedMs + rules.periodMs',
+      'addSpent(state.spent, freedAtMs(repliedMs, rules)',
+      'addSpent(state.spent, freedAtMs(flight.grantedMs, rules)',
     ),
     foundIn: 'a lower limit than ours',
   },
@@ -74,12 +74,12 @@ export const plantedInLedger: Readonly<Record<string, Planted>> = {
     foundIn: 'no headers',
   },
   'what a dead process held comes back at its deadline': {
-    mistakes: ledger('flight.deadlineMs + rules.periodMs > nowMs', 'flight.deadlineMs > nowMs'),
+    mistakes: ledger('freedAtMs(flight.deadlineMs, rules) > nowMs', 'flight.deadlineMs > nowMs'),
     foundIn: 'late replies',
   },
   'what a dead process held never comes back': {
     mistakes: ledger(
-      'flights: state.flights.filter(flight => flight.deadlineMs + rules.periodMs > nowMs),',
+      'flights: state.flights.filter(flight => freedAtMs(flight.deadlineMs, rules) > nowMs),',
       'flights: state.flights,',
     ),
     foundIn: 'two processes',
