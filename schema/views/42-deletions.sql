@@ -160,22 +160,3 @@ begin atomic
 end;
 comment on function sync.deletes_checked_at is
   'Up to this time, the source had deleted none of the records that the stream shows as existing. Null if that is unknown, such as before the first whole sweep. Messages and volumes leave with their tickets and shelves. The argument is the stream''s key, or its short name if only one source has a stream of that name.';
-
-create or replace function sync.unchecked_since(account text, stream text) returns timestamptz
-language sql stable
-begin atomic
-  select case k.stream_key
-    when 'helpdesk.messages' then (
-      select case when count(*) = 1 then least(min(s.as_of), sync.deletes_checked_at(account, k.stream_key)) end
-      from sync.swept s
-      where s.account_id = account and s.stream_key = k.stream_key and s.list = 'details')
-    when 'books.volumes' then (
-      select case when bool_and(v._checked_at is not null) then min(v._checked_at) end
-      from books.volumes v where v.account_id = account and v._deleted_at is null)
-    -- When the details of a further source were read again is not noted for all of them.
-    else case when k.follows is null then sync.deletes_checked_at(account, k.stream_key) end end
-  from sync.streams k
-  where k.stream_key = sync.key_of(unchecked_since.stream);
-end;
-comment on function sync.unchecked_since is
-  'Edits and deletions that the source does not announce would have been found if they had happened before this time. Null: not all of the stream was read again yet. The argument is the stream''s key, or its short name if only one source has a stream of that name.';

@@ -202,11 +202,6 @@ const accountSettings = {
     default: '7',
     says: 'Age after which tickets and customers are re-read for deletions and silent changes. Open tickets are re-read every night.',
   },
-  SWEEP_SHARE_PERCENT: {
-    schema: percent.default(10),
-    default: '10',
-    says: 'Share of the credits for reading lists and details again, by day and by night, to find what the source does not announce. While other work is queued, sweeps have no more than this share.',
-  },
   SWEEP_MOST_DELETED_PERCENT: {
     schema: percent.default(20),
     default: '20',

@@ -262,24 +262,6 @@ export async function isResting(
   return rows[0]!.rests;
 }
 
-/** Those of the streams whose last finished run of this kind has failed since then. */
-export async function failedSince(
-  client: Client,
-  account: string,
-  kind: RunKind,
-  streams: readonly StreamKey[],
-  since: Date,
-): Promise<StreamKey[]> {
-  const { rows } = await client.query<{ stream: StreamKey }>(
-    `select k as stream from unnest($3::text[]) k cross join lateral (
-       select s.state, s.finished_at from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id
-       where s.account_id = $1 and s.stream_key = k and r.kind = $2 and s.finished_at is not null order by s.run_id desc limit 1) last
-     where last.state = 'failed' and last.finished_at > $4`,
-    [account, kind, streams, since],
-  );
-  return rows.map(({ stream }) => stream);
-}
-
 /** Deferred list streams whose quota has reset, and that no other run will read. */
 export async function wokenStreams(client: Client, account: string, now: Date): Promise<StreamKey[]> {
   const { rows } = await client.query<{ stream: StreamKey }>(

@@ -76,8 +76,7 @@ export const helpdesk: Source<HelpdeskPart> = {
           async read(ctx, claim) {
             const { ticketsPerHour: perHour, messagesAgeMs: ageMs } = helpdeskOf(ctx).audit;
             const { auditDetails } = await import('../../engine/verify/details/audit-details.ts');
-            const again = ageMs === undefined ? undefined : { ageMs };
-            return auditDetails(ctx, claim, { of: tickets, details: messages }, { perHour, again });
+            return auditDetails(ctx, claim, { of: tickets, details: messages }, { perHour, ageMs });
           },
         },
       },
@@ -113,9 +112,9 @@ export const helpdesk: Source<HelpdeskPart> = {
   audit: {
     streams: [tickets.key],
     beside: [messages.key],
-    isWanted: (source, { share }) => {
+    isWanted: source => {
       const { ticketsPerHour, messagesAgeMs } = (source as unknown as { audit: AuditSettings }).audit;
-      return ticketsPerHour > 0 || messagesAgeMs !== undefined || share !== undefined;
+      return ticketsPerHour > 0 || messagesAgeMs !== undefined;
     },
     isThere: 'select from helpdesk.tickets t where t.account_id = $1 and t._messages_as_of is not null',
   },
