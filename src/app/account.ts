@@ -13,6 +13,7 @@ import { keepTargets } from '../engine/runs/freshness-targets.ts';
 import { type HandOffSettings, keepHandOffSettings } from '../engine/runs/hand-offs.ts';
 import { command } from '../engine/runs/pauses.ts';
 import { type Attendance, attend, type Presence, type Process } from '../engine/runs/workers.ts';
+import { OpenStack } from '../open-stack.ts';
 import { keepFieldRules, pauseLeftOut } from '../privacy/fields/stored-rules.ts';
 import { streams } from '../sources/index.ts';
 import { versionAndBuild } from './build.ts';
@@ -44,7 +45,7 @@ export async function openGround(
   warehouse: Warehouse,
   log: Logger = openLog({ logLevel }),
 ): Promise<Ground> {
-  await using stack = new AsyncDisposableStack();
+  await using stack = new OpenStack();
   await migrateAndSay(warehouse, log);
   const queues = stack.use(await openQueues({ redisUrl, databaseUrl: warehouse.url }));
   const attendance = stack.use(await attend(warehouse.url, systemClock));
@@ -81,7 +82,7 @@ interface How {
 /** Opens one account, with shared resources of its own. */
 export async function openAccount(config: Config, warehouse: Warehouse, how: How): Promise<Account> {
   requireSource(config);
-  await using stack = new AsyncDisposableStack();
+  await using stack = new OpenStack();
   const log = openLog(config);
   await migrateAndSay(warehouse, log);
   const attendance = stack.use(await attend(warehouse.url, systemClock));
@@ -96,7 +97,7 @@ export async function openAccountOn(
   config: Config,
   { signal, works, binds = true }: How,
 ): Promise<Account> {
-  await using stack = new AsyncDisposableStack();
+  await using stack = new OpenStack();
   requireSource(config);
   const log = ground.log.child({ account: config.account });
   let presence: Presence | undefined;

@@ -10,6 +10,7 @@ import { plainly, remedyOfConnect } from '../engine/database/session/connect-fai
 import { whereOffered } from '../engine/database/session/prefer-tls.ts';
 import type { Bound } from '../engine/runs/accounts/accounts.ts';
 import { Away, exitCodes, isAway, ShelfdeskError, UsageError } from '../errors.ts';
+import { OpenStack } from '../open-stack.ts';
 import { sources } from '../sources/index.ts';
 import type { Connection } from '../sources/source.ts';
 import { type Config, isDemo, typosIn } from './config.ts';
@@ -32,7 +33,7 @@ export async function openWarehouse(
   config: Pick<Config, 'databaseUrl' | 'demo'> & { accounts?: readonly unknown[] },
   options: { folder?: string; signal?: AbortSignal } = {},
 ): Promise<Warehouse> {
-  await using stack = new AsyncDisposableStack();
+  await using stack = new OpenStack();
   let url = config.databaseUrl === undefined ? undefined : await whereOffered(config.databaseUrl).catch(refusal);
   let folder: string | undefined;
   if (url === undefined) {

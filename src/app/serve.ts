@@ -7,6 +7,7 @@ import { keepSchedule } from '../engine/queue/schedule.ts';
 import { work } from '../engine/queue/worker.ts';
 import { forgetOld } from '../engine/runs/slots.ts';
 import { isAway } from '../errors.ts';
+import { OpenStack } from '../open-stack.ts';
 import { type Ground, openAccountOn } from './account.ts';
 import type { Config } from './config.ts';
 
@@ -75,7 +76,7 @@ export interface Served extends AsyncDisposable {
 
 /** Serves one account, until it is disposed of. */
 export async function serve(rounds: Rounds, config: Config, jobs: readonly Job[]): Promise<Served> {
-  await using stack = new AsyncDisposableStack();
+  await using stack = new OpenStack();
   const { ground, members, signal } = rounds;
   const { ctx, queue: name, presence } = stack.use(await openAccountOn(ground, config, { signal, works: true }));
   const queue = stack.use(ground.queues.open(name));

@@ -8,6 +8,7 @@ import { type Config, type Fleet, withoutSettings } from '../app/config.ts';
 import { configuredSources, type Warehouse } from '../app/context.ts';
 import { systemClock } from '../clock.ts';
 import { UsageError } from '../errors.ts';
+import { OpenStack } from '../open-stack.ts';
 import { accountNames, allAccounts, type Served, setAccounts } from '../status/accounts.ts';
 import { choiceOf } from '../words.ts';
 import type { Deps } from './command.ts';
@@ -59,7 +60,7 @@ export interface Chosen extends AsyncDisposable {
 
 /** Opens the warehouse and chooses the account. Throws ShelfdeskError if tables are missing. */
 export async function openChosen(deps: Deps): Promise<Chosen> {
-  await using stack = new AsyncDisposableStack();
+  await using stack = new OpenStack();
   const warehouse = stack.use(await tablesOf(deps.asked().fleet, deps.signal));
   const config = await chosenAccount(deps, warehouse.pg);
   const opened = stack.move();

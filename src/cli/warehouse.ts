@@ -7,6 +7,7 @@ import { hasEmbedded } from '../embedded/demo-place.ts';
 import { pendingMigrations } from '../engine/database/migrate.ts';
 import { refuseUnfit } from '../engine/database/refusals.ts';
 import { exitCodes, ShelfdeskError } from '../errors.ts';
+import { OpenStack } from '../open-stack.ts';
 import { sources } from '../sources/index.ts';
 import { say, style } from './output/terminal.ts';
 
@@ -23,7 +24,7 @@ export async function warehouseOf(
 ): Promise<Warehouse> {
   const typos = typosIn();
   if (typos !== '') tell.warn(typos);
-  await using stack = new AsyncDisposableStack();
+  await using stack = new OpenStack();
   if (config.databaseUrl === undefined && !hasEmbedded(embeddedFolder(config)))
     tell.info('Making an embedded PostgreSQL for the warehouse, which takes some seconds …');
   const warehouse = stack.use(await openWarehouse(config, { signal }));
@@ -36,7 +37,7 @@ export async function warehouseOf(
 
 /** Opens the warehouse and checks its tables. It is closed on an error; otherwise the process would not exit. */
 export async function tablesOf(...asked: Parameters<typeof warehouseOf>): Promise<Warehouse> {
-  await using stack = new AsyncDisposableStack();
+  await using stack = new OpenStack();
   const warehouse = stack.use(await warehouseOf(...asked));
   await requireTables(warehouse.pg);
   stack.move();

@@ -1,4 +1,5 @@
 /** The jobs of the lake in a process of `start`: taken from their queue, and added when they are due. */
+
 import { createTask } from 'node-cron';
 import type pg from 'pg';
 import type { Logger } from 'pino';
@@ -6,6 +7,7 @@ import type { Clock } from '../clock.ts';
 import type { Job } from '../engine/queue/job.ts';
 import type { OpenQueue, Queues } from '../engine/queue/job-queue.ts';
 import { isAway, ShelfdeskError } from '../errors.ts';
+import { OpenStack } from '../open-stack.ts';
 import { readLake, type StoredLake } from './state.ts';
 import { exportedTables, type LakePlace, type LakeTable } from './table.ts';
 
@@ -43,7 +45,7 @@ export interface LakeAtWork extends AsyncDisposable {
 
 /** Takes the jobs of the lake until it is disposed of. */
 export async function workOnLake(deps: LakeDeps, state: StoredLake, show: LakeWork['show']): Promise<LakeAtWork> {
-  await using stack = new AsyncDisposableStack();
+  await using stack = new OpenStack();
   const queue = stack.use(deps.queues.open(state.queue));
   const { url, pg: db, clock, signal, log, reach } = deps;
   const work: LakeWork = {

@@ -1,4 +1,5 @@
 /** `mcp`: answers agents over stdin and stdout. The page answers them over HTTP if SHELFDESK_MCP is set. */
+
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import { type Agents, makeAgents } from '../../agents/server.ts';
@@ -8,6 +9,7 @@ import type { Fleet } from '../../app/config.ts';
 import type { Warehouse } from '../../app/context.ts';
 import { systemClock } from '../../clock.ts';
 import { makeLookingPool } from '../../engine/database/pool.ts';
+import { OpenStack } from '../../open-stack.ts';
 import { chosenAccount } from '../choose-account.ts';
 import { type Act, type Deps, note } from '../command.ts';
 import { say } from '../output/terminal.ts';
@@ -29,7 +31,7 @@ export function addMcp(program: Command, deps: Deps, act: Act): void {
         const { fleet, account } = deps.asked();
         await using warehouse = await tablesOf(fleet, deps.signal);
         if (account !== undefined) await chosenAccount(deps, warehouse.pg);
-        await using stack = new AsyncDisposableStack();
+        await using stack = new OpenStack();
         // Its statements end soon, also where another session holds a lock.
         const pg = makeLookingPool(warehouse.url);
         stack.defer(() => pg.end());

@@ -10,6 +10,7 @@ import { makeLookingPool } from '../../engine/database/pool.ts';
 import type { OpenQueue } from '../../engine/queue/job-queue.ts';
 import { openQueues } from '../../engine/queue/queue.ts';
 import { UsageError } from '../../errors.ts';
+import { OpenStack } from '../../open-stack.ts';
 import type { ServedAgents } from '../../ops/page/agents.ts';
 import { demandSafe, type Serving, servePage } from '../../ops/page/server.ts';
 import type { Served } from '../../status/accounts.ts';
@@ -67,7 +68,7 @@ export async function openPage(
   { warehouse, queues, log }: Pick<Ground, 'warehouse' | 'queues' | 'log'>,
   { web, port, version, fleet }: { web: WebConfig; port: number; version: string; fleet: () => Fleet },
 ): Promise<Serving> {
-  await using stack = new AsyncDisposableStack();
+  await using stack = new OpenStack();
   const pg = makeLookingPool(warehouse.url);
   stack.defer(() => pg.end());
   const found = new Map<string, OpenQueue['bull']>();
@@ -87,7 +88,7 @@ export async function openPage(
 
 /** Undefined unless the settings ask for it. */
 async function servedAgents(
-  stack: AsyncDisposableStack,
+  stack: OpenStack,
   { warehouse, log, fleet }: Pick<Ground, 'warehouse' | 'log'> & { fleet: () => Fleet },
 ): Promise<ServedAgents | undefined> {
   const shows = fleet().agents.page;

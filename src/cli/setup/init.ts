@@ -1,4 +1,5 @@
 /** `init`: asks for the settings that a source needs, checks them with one request, and writes them to `.env`. */
+
 import { existsSync } from 'node:fs';
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,6 +12,7 @@ import { completeAddress } from '../../app/setting-types.ts';
 import { settings } from '../../app/settings.ts';
 import { command } from '../../engine/runs/pauses.ts';
 import { ShelfdeskError, UsageError } from '../../errors.ts';
+import { OpenStack } from '../../open-stack.ts';
 import { sources } from '../../sources/index.ts';
 import type { Source } from '../../sources/source.ts';
 import { count } from '../../words.ts';
@@ -60,7 +62,7 @@ async function askUntilRight(source: Source, signal: AbortSignal): Promise<Recor
     if (value === undefined) toAsk.push(name);
     else set[name] = value;
   }
-  await using stack = new AsyncDisposableStack();
+  await using stack = new OpenStack();
   let warehouse: Warehouse | undefined;
   for (;;) {
     for (const name of toAsk) typed[name] = await askFor(name, typed[name], signal);

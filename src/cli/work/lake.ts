@@ -1,4 +1,5 @@
 /** `lake on | export | status | verify | sql | files | off`: a copy of the warehouse in Parquet files. */
+
 import { join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { openGround } from '../../app/account.ts';
@@ -22,6 +23,7 @@ import {
 } from '../../lake/state.ts';
 import { exportedTables, type LakePlace } from '../../lake/table.ts';
 import { workOnLake } from '../../lake/work.ts';
+import { OpenStack } from '../../open-stack.ts';
 import { lakeTables } from '../../sources/index.ts';
 import { count, duration } from '../../words.ts';
 import { parseNumber } from '../arguments.ts';
@@ -47,7 +49,7 @@ export async function exportNow(
   { fleet, warehouse }: { fleet: Fleet; warehouse: Warehouse },
   state: StoredLake,
 ): Promise<Done> {
-  await using stack = new AsyncDisposableStack();
+  await using stack = new OpenStack();
   const { queues, log } = stack.use(await openGround(fleet, warehouse));
   const { work } = stack.use(
     await workOnLake(

@@ -18,6 +18,7 @@ import {
   orReason,
   ShelfdeskError,
 } from '../../errors.ts';
+import { OpenStack } from '../../open-stack.ts';
 import { keepAlarms, toldOf } from '../../ops/alarms/send-alarms.ts';
 import { keepHandOffs } from '../../ops/hand-offs/send-hand-offs.ts';
 import { lakeTables } from '../../sources/index.ts';
@@ -158,7 +159,7 @@ async function serveFleet(
   let known = first;
   const alarms = new Map<string, Config['alarm']>();
   const told = new Map<string, string>();
-  await using stack = new AsyncDisposableStack();
+  await using stack = new OpenStack();
   let ring = () => {};
   const rounds = stack.use(keepRounds(ground, signal, reportOn(ground, { several: true, after: () => ring() })));
   stack.defer(async () => {

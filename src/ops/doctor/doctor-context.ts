@@ -14,6 +14,7 @@ import type { SourceName } from '../../engine/http/request.ts';
 import type { OpenQueue, Queues } from '../../engine/queue/job-queue.ts';
 import { openQueues } from '../../engine/queue/queue.ts';
 import { lookAtRedis, type RedisFacts } from '../../engine/queue/redis.ts';
+import type { OpenStack } from '../../open-stack.ts';
 import { readAccounts } from '../../status/accounts.ts';
 import type { AccountCheck, ProcessCheck } from './checks/check.ts';
 
@@ -60,7 +61,7 @@ export type Check = ProcessCheck<DoctorContext> | AccountCheck<AccountContext>;
 export type PlacedCheck = Check & { readonly area: string };
 
 /** Creates the context without opening a connection. */
-export function createDoctorContext(around: DoctorEnvironment, stack: AsyncDisposableStack): DoctorContext {
+export function createDoctorContext(around: DoctorEnvironment, stack: OpenStack): DoctorContext {
   const { clock, signal } = around;
   let fleetIfAny: Fleet | undefined;
   try {
@@ -88,11 +89,7 @@ export function createDoctorContext(around: DoctorEnvironment, stack: AsyncDispo
   };
 }
 
-export function createAccountContext(
-  context: DoctorContext,
-  config: Config,
-  stack: AsyncDisposableStack,
-): AccountContext {
+export function createAccountContext(context: DoctorContext, config: Config, stack: OpenStack): AccountContext {
   const { signal, warehouse } = context;
   const { account } = config;
   const used = new Map<SourceName, number>();

@@ -6,6 +6,7 @@
 
 import type { Config } from '../../app/config.ts';
 import { ShelfdeskError } from '../../errors.ts';
+import { OpenStack } from '../../open-stack.ts';
 import { sources } from '../../sources/index.ts';
 import type { Source } from '../../sources/source.ts';
 import { type Answer, type Finding, fail, type State, skipped } from './checks/check.ts';
@@ -54,7 +55,7 @@ export async function examine(
 ): Promise<Report> {
   const over = new AbortController();
   const signal = AbortSignal.any([around.signal, over.signal]);
-  await using stack = new AsyncDisposableStack();
+  await using stack = new OpenStack();
   // Aborts abandoned checks, so that everything can be closed.
   stack.defer(() => over.abort(new Error('the examination is over')));
   const context = createDoctorContext({ ...around, signal }, stack);
