@@ -115,15 +115,22 @@ describe('a whole account', () => {
     for (const db of [a!, b!]) {
       await rows(
         db,
-        'create schema shop; create table shop.orders (account_id text, id text, total numeric, primary key (account_id, id))',
+        `create schema shop; create table shop.orders (account_id text, id text, total numeric, job text, worker bigint, note text,
+           error text, retries bigint, run_id bigint, claimed_by text, _listed_by bigint, _lines_by bigint, _true_by timestamptz,
+           primary key (account_id, id))`,
       );
       await rows(
         db,
         `insert into sync.streams (source, stream, place, one_reader) values ('shop', 'orders', 99, false)`,
       );
     }
+    await rows(
+      a!,
+      `insert into shop.orders values ('ada', '1', 1.50, 'painter', 5, 'see run 7', 'run 7 fell over', 3, 7, 'me', $1, $1, '2026-01-02')`,
+      (await rows(a!, 'select max(id) as id from sync.stored_runs'))[0].id,
+    );
     await fillTables(a!.pool, 'ada', stays);
-    const former = `{"_messages_by": [null, ${(await rows(a!, 'select max(id) as id from sync.stored_runs'))[0].id}], "state": ["open", "closed"]}`;
+    const former = `{"_lines_by": [], "_messages_by": [null, ${(await rows(a!, 'select max(id) as id from sync.stored_runs'))[0].id}], "state": ["open", "closed"]}`;
     await rows(a!, `update sync.changes set changes = $1 where account_id = 'ada'`, former);
     await rows(
       a!,
@@ -203,15 +210,20 @@ describe('a whole account', () => {
     expect(deaths).toBeGreaterThan(12);
     const after = await dump(b!.pool, 'ada', [...stays, 'sync.operations']);
     const sequences = (await sequencesOf(a!.pool)).map(({ table }) => table);
-    const moved = (text: string) =>
-      text
-        .replaceAll(/\b(7[1-9]|8\d)0\d{5}\b/g, number => {
-          const i = Math.floor(Number(number) / 1_000_000) - 71;
-          return sequences[i] === 'sync.workers' ? 'null' : String(Number(number) + (given[sequences[i]!] ?? 0));
-        })
+    const moved = (text: string, name: string) => {
+      const numbered = text.replaceAll(/\b(7[1-9]|8\d)0\d{5}\b/g, number => {
+        const i = Math.floor(Number(number) / 1_000_000) - 71;
+        return sequences[i] === 'sync.workers' ? 'null' : String(Number(number) + (given[sequences[i]!] ?? 0));
+      });
+      // Columns of a service are its own, whatever their names.
+      if (name === 'shop.orders') return numbered;
+      return numbered
         .replaceAll('"claimed_by": null', '"claimed_by": 0')
         .replaceAll(/"(job|queue)": "[^"]*"/g, '"$1": null');
-    const expected = Object.fromEntries(Object.entries(before).map(([name, all]) => [name, all.map(moved).toSorted()]));
+    };
+    const expected = Object.fromEntries(
+      Object.entries(before).map(([name, all]) => [name, all.map(one => moved(one, name)).toSorted()]),
+    );
     const found = Object.fromEntries(
       Object.entries(after).map(([name, all]) => [
         name,
@@ -360,7 +372,7 @@ const numbers =
   '_listed_by _messages_by beside carried_from claimed_by hand_off_id held_by id opened_by retries run_id waits_for worker';
 
 test('each whole number only counts, or is known to be given by the warehouse', async () => {
-  const tables = (await accountTables(a!.pool)).filter(name => !stays.includes(name));
+  const tables = (await accountTables(a!.pool)).filter(name => !stays.includes(name) && name !== 'shop.orders');
   const found = await rows(
     a!,
     `select distinct a.attname::text as name from pg_attribute a
