@@ -1,6 +1,8 @@
 /** `account move --to postgres://…`: an account goes from one real database to another. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
+import { migrate, ownSql } from '../../src/engine/database/migrate.ts';
+import type { Mirror } from '../../src/engine/database/mirrors.ts';
 import { changeWarehouse, type Move, type Place } from '../../src/engine/runs/accounts/change-warehouse.ts';
 import { shelfdesk } from '../support/cli.ts';
 import { type Fleet, openFleet } from '../support/fleet.ts';
@@ -9,6 +11,7 @@ import { long } from '../support/long.ts';
 import { differences, noSandboxLimits } from '../support/mirror.ts';
 import { emptyDatabase, freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { bePresent } from '../support/present.ts';
+import { aName } from '../support/readers.ts';
 import { accountTables, beginningOf, dump, fillTables, sequencesOf, spreadNumbers } from '../support/whole-account.ts';
 
 /** Of the warehouse, not of the account. */
@@ -128,6 +131,10 @@ describe('a whole account', () => {
       a!,
       `insert into shop.orders values ('ada', '1', 1.50, 'painter', 5, 'see run 7', 'run 7 fell over', 3, 7, 'me', $1, $1, '2026-01-02')`,
       (await rows(a!, 'select max(id) as id from sync.stored_runs'))[0].id,
+    );
+    await rows(
+      a!,
+      `insert into sync.coverage (account_id, source, stream, list, covered) values ('ada', 'shop', 'orders', '', '{}')`,
     );
     await fillTables(a!.pool, 'ada', stays);
     const former = `{"_lines_by": [], "_messages_by": [null, ${(await rows(a!, 'select max(id) as id from sync.stored_runs'))[0].id}], "state": ["open", "closed"]}`;
@@ -256,6 +263,36 @@ describe('a whole account', () => {
     expect((await run(a!, 'account', 'move', 'ada', '--to', b!.url)).stderr).toContain('already');
     // Others work.
     expect(await run(a!, '--account', 'ben', 'sync', 'users')).toMatchObject({ code: 0 });
+  });
+
+  test('what is for all accounts of the former warehouse passes over it', async () => {
+    const reader = aName('ada');
+    try {
+      const [create, revoke] = ['create', 'revoke'].map(act => ['warehouse', 'reader', act, reader]);
+      for (const args of [
+        create!,
+        revoke!,
+        ['warehouse', 'calendar', 'set', 'office', '--hours', 'mon-fri 10:00-18:00'],
+      ])
+        expect(await run(a!, ...args), args.join(' ')).toMatchObject({ code: 0 });
+    } finally {
+      // A role belongs to the server, not to the database.
+      await rows(a!, `drop role if exists ${reader}`);
+    }
+    expect(
+      await rows(a!, `select account_id, action from sync.operations where action ~ 'reader' order by id`),
+    ).toEqual([
+      { account_id: 'ben', action: 'let a reader in' },
+      { account_id: 'ben', action: 'revoke a reader' },
+    ]);
+  });
+
+  test('a migration changes its rows, too', async () => {
+    const covered = `select from sync.coverage where account_id = 'ada' and source = 'shop'`;
+    expect(await rows(a!, covered)).toHaveLength(1);
+    // The service declares no streams any more.
+    await migrate(a!.url, ownSql, [{ name: 'shop', schema: { says: 'A shop.' }, streams: [], tables: [] } as Mirror]);
+    expect(await rows(a!, covered)).toEqual([]);
   });
 
   test('its rows are removed there by their command, and its name stays taken until that is given again', async () => {
