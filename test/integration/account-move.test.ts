@@ -96,6 +96,21 @@ test('what cannot move is refused with the reason, and nothing is changed', asyn
     await using _ = await bePresent(a!.url, worker, systemClock);
     await refused(b!, 'ada', /is not moved: process \d+ on \S+ serves it[\s\S]*take the account out of its settings/);
   }
+  const elsewhere = Object.assign(new URL(b!.url), { pathname: '/nowhere' }).href;
+  const away = await run(a!, 'account', 'move', 'ada', '--to', elsewhere, '--yes');
+  expect([away.code, away.stderr]).toEqual([1, expect.stringContaining('name another one in --to')]);
+  const role = aName('eve');
+  await rows(a!, `create role ${role} login password 'eve'`);
+  try {
+    const theirs = Object.assign(new URL(a!.url), { username: role, password: 'eve' }).href;
+    const asRole = { ...move(), from: { ...placeOf(a!), url: theirs } };
+    await expect(changeWarehouse(asRole, watching())).rejects.toMatchObject({
+      message: expect.stringContaining('this role may not move accounts'),
+      remedy: expect.stringMatching(/in both warehouses\. Nothing was moved\.$/),
+    });
+  } finally {
+    await rows(a!, `drop role ${role}`);
+  }
   const { code, stderr } = await run(a!, 'account', 'move', 'ada', '--to', b!.url);
   expect([code, stderr]).toEqual([2, expect.stringContaining('Add --yes')]);
   expect(await run(a!, 'account', 'move', 'ada')).toMatchObject({ code: 2 });
@@ -150,6 +165,39 @@ describe('a whole account', () => {
     const tables = (await accountTables(a!.pool)).filter(name => !stays.includes(name));
     expect(tables.length).toBeGreaterThan(45);
     expect(tables.filter(name => name !== 'sync.operations' && before[name] === undefined)).toEqual([]);
+  });
+
+  test('a move that is given up before its first row leaves a mark there, which a removal takes away', async () => {
+    const ending = { ...watching(), signal: AbortSignal.abort(new Error('dies')) };
+    await expect(changeWarehouse(move(), ending)).rejects.toThrow('dies');
+    expect(await run(a!, 'account', 'move', 'ada', '--give-up')).toMatchObject({ code: 0 });
+    expect([await movesOf(a!, 'ada'), await movesOf(b!, 'ada')]).toEqual([[], [{ state: 'arriving' }]]);
+    expect(await run(b!, 'account', 'remove', 'ada', '--yes')).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining('its name is free'),
+    });
+    expect(await dump(b!.pool, 'ada')).toEqual({});
+    expect(await rows(b!, `select from pg_trigger where tgfoid = 'sync.refuse_moved'::regproc`)).toEqual([]);
+  });
+
+  test('an account of this name that comes up there before the mark of the move stays, and the move is refused', async () => {
+    const other = await b!.pool.connect();
+    await other.query('begin; lock table sync.moves in share mode');
+    const refused = expect(changeWarehouse(move(), watching())).rejects.toThrow(
+      /has rows of an account 'ada' already, in sync\.accounts/,
+    );
+    await vi.waitFor(
+      async () => expect(await rows(b!, 'select from pg_locks where not granted')).toHaveLength(1),
+      60_000,
+    );
+    await other.query(`insert into sync.accounts (account_id) values ('ada'); commit`);
+    other.release();
+    await refused;
+    expect([await movesOf(a!, 'ada'), await movesOf(b!, 'ada')]).toEqual([[], []]);
+    expect(await rows(b!, `select account_id from sync.accounts where account_id = 'ada'`)).toHaveLength(1);
+    for (const db of [a!, b!])
+      expect(await rows(db, `select from pg_trigger where tgfoid = 'sync.refuse_moved'::regproc`)).toEqual([]);
+    await rows(b!, `delete from sync.accounts where account_id = 'ada'`);
   });
 
   test('a move that is given up leaves all as it was, and another one begins anew', async () => {
