@@ -139,6 +139,7 @@ describe('REDIS_URL', () => {
 test('why a connection was refused, by the words of the server', () => {
   const remedy = (message: string, code?: string) =>
     remedyOfConnect(Object.assign(new Error(message), { code }), 'DATABASE_URL');
+  expect(remedy('SASL: SCRAM-SERVER-FIRST-MESSAGE: client password must be a string')).toContain('set PGPASSWORD');
   expect(remedy('no pg_hba.conf entry for host "10.0.0.1", user "u", database "d", no encryption', '28000')).toContain(
     'sslmode=require',
   );

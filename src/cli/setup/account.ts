@@ -66,7 +66,7 @@ export function addAccount(program: Command, deps: Deps, act: Act): void {
         'To another address: compares stored records with those there first, which costs a few credits, and refuses if they differ. --yes skips the question, and moves where nothing can be compared.',
       ) +
         note(
-          'To another warehouse, --to postgres://user:password@host/database: copies all rows, and compares them. The account is read-only here from the beginning on, so no process may serve it. A move that is interrupted continues with the same command.',
+          'To another warehouse, --to postgres://user:password@host/database: copies all rows, and compares them. The account is read-only here from the beginning on, so no process may serve it. A move that is interrupted continues with the same command. To keep the password out of the command line, leave it out of the URL and set PGPASSWORD.',
         ),
     )
     .argument('<name>', 'name of the account')

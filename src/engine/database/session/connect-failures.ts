@@ -43,6 +43,8 @@ export function remedyOfConnect(error: unknown, setting: Setting): string | unde
   if (code === 'ENOENT') return `There is no socket at this path: name another one in ${setting}, or start the server.`;
   if (code === 'EACCES' || code === 'EPERM')
     return 'The user of this process may not use that socket: give it the right.';
+  if (/client password must be a string/.test(message))
+    return `The server wants a password: write it into ${setting}, or set PGPASSWORD.`;
   if (code === '28P01' || code === '28000') return `Check user and password in ${setting}, and pg_hba.conf.`;
   if (code === '3D000') return `Make the database, or name another one in ${setting}.`;
   return undefined;
