@@ -65,11 +65,25 @@ export function makeAgents(parts: Parts) {
     known.catch(() => catalogs.delete(pii));
     return known;
   };
+  let mirrored: readonly string[] | undefined;
+  let reading: Promise<readonly string[]> | undefined;
+  /** Only the first session waits for it: a lock on the table would hold up each request, outside of its limit of time. */
+  const mirroredNow = async (): Promise<readonly string[]> => {
+    reading ??= mirroredSources(ground.warehouse.pg).finally(() => {
+      reading = undefined;
+    });
+    const read = reading.then(found => {
+      mirrored = found;
+      return found;
+    });
+    read.catch(() => {});
+    return mirrored ?? read;
+  };
   return {
     /** A server for one session. `pii`: names, addresses and texts are shown. */
     async serve(pii: boolean): Promise<McpServer> {
       const schemas = await catalogOf(pii);
-      const instructions = guide(schemas, !pii, await mirroredSources(ground.warehouse.pg));
+      const instructions = guide(schemas, !pii, await mirroredNow());
       const server = new McpServer({ name: 'shelfdesk', version }, { instructions });
       const session: Session = {
         ...parts,
@@ -84,7 +98,7 @@ export function makeAgents(parts: Parts) {
     },
     /** Ends all questions, and resolves when their logins are gone. */
     async close(): Promise<void> {
-      await Promise.allSettled([turns.close(), ...catalogs.values()]);
+      await Promise.allSettled([turns.close(), reading, ...catalogs.values()]);
     },
   };
 }

@@ -112,17 +112,22 @@ describe('a command whose run is', () => {
           /messages is paused, since .*Z by ada@desk \(they move\); this command waits: resume with `npx shelfdesk resume messages`/,
         ),
       );
-      await eventually(async () => expect(await desk.counts()).toEqual(nothing));
       const [run] = await desk.rows('select id, state from sync.stored_runs');
+      // The command works itself: its job is in its own process, and its claim in the row.
+      const messages = async () => (await desk.progress(run!.id as number)).streams.messages;
+      const free = { worker: null, job: null };
+      await eventually(async () => expect(await messages()).toMatchObject({ state: 'waiting', ...free }));
       expect(run).toMatchObject({ state: 'running' });
       await resume(desk.pool, { ...me, stream: 'messages' }, new Date());
-      await eventually(async () => expect(await desk.counts()).toMatchObject({ active: 1 }));
+      await eventually(async () => expect(await messages()).toMatchObject({ state: 'running', token: 2 }));
       await cancelRun(desk.pool, { ...me, run: run!.id as number }, new Date());
       const { code, stdout, stderr } = await sync.finished;
       expect(code, stderr).toBe(130);
       expect(JSON.parse(stdout)).toMatchObject({ run: run!.id, state: 'interrupted', exitCode: 130 });
       expect(stderr).toContain(`messages: canceled by ada@desk. To read it after all, run \`npx shelfdesk runs retry`);
       expect(stderr).not.toContain('Run the same command again');
+      const said = { error: 'canceled by ada@desk', exit_code: 130 };
+      expect(await messages()).toMatchObject({ state: 'interrupted', ...said });
       expect(await desk.counts()).toEqual(nothing);
       // And it is tried again by the command, which works itself.
       const warehouse = {

@@ -92,6 +92,24 @@ test.each([
     { streams: [...bare.streams, details(box, '/orders/:id/boxes', { parent: 'orders' })] },
     'parts lies within a record that lies within another one',
   ],
+  [{ streams: [fullRefresh(part, 'parts')] }, 'the path parts of parts has no slash before it'],
+  [
+    { streams: [fullRefresh(part, '/parts', { get: 'parts/:id' })] },
+    'the path parts/:id of parts has no slash before it',
+  ],
+  [
+    { streams: [...bare.streams, details(part, 'orders/:id/parts', { parent: 'orders' })] },
+    'the path orders/:id/parts of parts has no slash before it',
+  ],
+  [
+    { streams: [fullRefresh(part, '/shops/:shop/parts')] },
+    'the path /shops/:shop/parts of parts has :shop, for which nothing stands',
+  ],
+  [{ streams: [fullRefresh(part, '/parts/:id')] }, 'the path /parts/:id of parts has :id, for which nothing stands'],
+  [
+    { streams: [fullRefresh(part, '/parts', { get: '/shops/:shop/parts/:id' })] },
+    'has :shop, for which nothing stands',
+  ],
   [{ limits: [perSecond(1), perSecond(2)] }, 'two limits of the same time'],
   [{ limits: undefined as never }, 'no limits, or one that allows nothing'],
   [{ limits: [perSecond(0)] }, 'no limits, or one that allows nothing'],

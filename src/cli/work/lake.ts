@@ -79,7 +79,7 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
     .option(
       '--keep-days <days>',
       `days for which snapshots are kept (default: ${usualDays})`,
-      parseNumber('a number of days, 1 or more'),
+      parseNumber('a number of days, 1 to 99999', { most: 99_999 }),
     )
     .action(act((asked: Asked) => on(deps, asked)));
   lake

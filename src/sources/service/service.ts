@@ -265,6 +265,7 @@ function refuseWrong(service: Service<string>): void {
       throw refuse(`the paginator ${pages.type} has no ${missingIn(pages)}`, 'Name it as the service does.');
     else if (!(limitOf(pages) >= 2))
       throw refuse('the limit of a page is less than 2', 'Name the number of records of a page.');
+  for (const stream of streams) refusePaths(stream, refuse);
   for (const stream of streams) if (stream.kind === 'details') refuseDetails(stream, streams, refuse);
   const records = tablesOf(name, streams).map(({ record, parent = 'id' }) => ({ record, parent }));
   const wrong = [name, ...records.map(({ record }) => record.name)].find(one => !isName(one));
@@ -291,6 +292,22 @@ function refuseWrong(service: Service<string>): void {
 }
 
 type Refuse = (what: string, remedy: string) => Fatal;
+
+/** A path follows the address as it is: without a slash it would name another host. */
+function refusePaths({ kind, record, path, options }: DeclaredStream, refuse: Refuse): void {
+  const { get = path } = options as Partial<Options>;
+  for (const one of new Set([path, get])) {
+    const isOfOne = kind === 'details' || one !== path;
+    if (!one.startsWith('/'))
+      throw refuse(`the path ${one} of ${record.name} has no slash before it`, `Write /${one}.`);
+    const [, left] = /\/(:\w+)/.exec(isOfOne ? one.replace(':id', '') : one) ?? [];
+    if (left !== undefined)
+      throw refuse(
+        `the path ${one} of ${record.name} has ${left}, for which nothing stands`,
+        'Write :id, once, in the path of one record, or of the details of one; the path of a list has none.',
+      );
+  }
+}
 
 /** Only a list of changes says of which records the details are to be read. */
 function refuseDetails(
