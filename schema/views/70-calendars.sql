@@ -230,7 +230,9 @@ begin
   else
     insert into internal.stored_recomputes (account_id)
     select distinct a.account_id from internal.stored_calendar_assignments a
-    where a.calendar in (select s.calendar from changed s) order by 1
+    where a.calendar in (select s.calendar from changed s)
+      -- Rows of an account that has left for another warehouse are read-only.
+      and not exists (select from sync.moves m where m.account_id = a.account_id and m.state in ('leaving', 'moved')) order by 1
     on conflict (account_id) do update set asked = stored_recomputes.asked + 1;
   end if;
   return null;

@@ -1,7 +1,7 @@
 /** Manages business calendars and their assignment to inboxes. Triggers maintain the open spans. */
 import type pg from 'pg';
 import { type Queryable, transaction } from '../engine/database/pool.ts';
-import { noteOperation } from '../engine/runs/operations.ts';
+import { hasLeft, noteOperation } from '../engine/runs/operations.ts';
 import { command } from '../engine/runs/pauses.ts';
 import { UsageError } from '../errors.ts';
 
@@ -61,7 +61,7 @@ export async function readCalendar(db: Queryable, name: string): Promise<Calenda
   return calendar;
 }
 
-/** Creates or changes a calendar. Returns the accounts whose business times change. */
+/** Creates or changes a calendar. Returns the accounts whose business times change: not those that have left for another warehouse. */
 export async function setCalendar(
   db: pg.Pool,
   { name, who, timeZone, hours, holidays }: CalendarChange & { name: string; who: string },
@@ -96,7 +96,12 @@ export async function setCalendar(
          select $1, h.weekday, h.opens, h.closes from jsonb_to_recordset($2::jsonb) h (weekday int, opens time, closes time)`,
         [name, JSON.stringify(hours)],
       );
-    const accounts = [...new Set((before?.assigned ?? []).map(({ account }) => account))];
+    const { rows } = await client.query<{ account: string }>(
+      `select distinct a.account_id as account from internal.stored_calendar_assignments a
+       where a.calendar = $1 and not ${hasLeft('a')} order by 1`,
+      [name],
+    );
+    const accounts = rows.map(({ account }) => account);
     for (const account of accounts)
       await noteOperation(client, { account, who, action: 'calendar', subject: name, outcome: 'changed' }, now);
     return accounts;

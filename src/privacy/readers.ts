@@ -7,7 +7,7 @@ import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { makeRoles } from '../engine/database/migrate.ts';
 import { type Client, durably, transaction } from '../engine/database/pool.ts';
-import { noteOperation } from '../engine/runs/operations.ts';
+import { hasLeft, noteOperation } from '../engine/runs/operations.ts';
 import { exitCodes, ShelfdeskError, UsageError } from '../errors.ts';
 
 export interface NewReader {
@@ -265,18 +265,21 @@ async function requireGroup(client: Client, group: string): Promise<void> {
   );
 }
 
-/** Writes one operation per affected account. */
+/** Writes one operation per affected account. Rows of one that has left for another warehouse are read-only. */
 async function note(
   client: Client,
   operation: Pick<Parameters<typeof noteOperation>[1], 'who' | 'action' | 'subject' | 'outcome'>,
   accounts: readonly string[] | null,
   now: Date,
 ): Promise<void> {
-  const { rows } = await client.query<{ account: string }>(
-    'select account_id as account from sync.accounts where $1::text[] is null or account_id = any ($1) order by 1',
+  const { rows } = await client.query<{ account: string; left: boolean }>(
+    `select account_id as account, ${hasLeft('a')} as left from sync.accounts a
+     where $1::text[] is null or account_id = any ($1) order by 1`,
     [accounts],
   );
-  for (const { account } of rows.length > 0 ? rows : [{ account: accounts?.[0] ?? '' }])
+  const here = rows.filter(one => !one.left);
+  const nobody = { account: rows.length > 0 ? '' : (accounts?.[0] ?? '') };
+  for (const { account } of here.length > 0 ? here : [nobody])
     await noteOperation(client, { account, ...operation }, now);
 }
 

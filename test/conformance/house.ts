@@ -31,7 +31,19 @@ export class House {
     return finished;
   }
 
-  sync = () => this.ends([0], 'sync');
+  /** Details of a record that changed in the last seconds wait for the next run, and count as waiting until then. */
+  async sync(): Promise<Finished> {
+    const first = await this.ends([0], 'sync');
+    const waiting = async () => {
+      const [{ n }] = (await this.rows('select coalesce(sum(waiting), 0)::int as n from sync.status')) as [
+        { n: number },
+      ];
+      if (n > 0) await this.ends([0], 'sync');
+      return n;
+    };
+    await expect.poll(waiting, { timeout: 20_000, interval: 500 }).toBe(0);
+    return first;
+  }
 
   /** Times of a source are whole seconds: a list says nothing of a record that was read in the second in which it began. */
   async nextSecond(): Promise<void> {

@@ -7,6 +7,7 @@ import { addressesOf } from '../../engine/runs/accounts/accounts.ts';
 import {
   beginRemoval,
   clearAccount,
+  comingFrom,
   endRemoval,
   type Held,
   movedTo,
@@ -133,6 +134,12 @@ async function remove(deps: Deps, account: string, { yes = false }: Asked): Prom
     return say(
       `Account '${account}' moved to ${moved}. That is no longer noted here: if it has settings here, it is read anew.`,
     );
+  }
+  const coming = await comingFrom(pg, account);
+  if (held.length === 0 && coming !== undefined) {
+    await endRemoval(pg, account, false);
+    await settleFences(warehouse.url);
+    return say(`Account '${account}' was to come from ${coming}. That is no longer noted here, and its name is free.`);
   }
   if (held.length === 0) {
     const names = await accountNames(pg);

@@ -4,7 +4,7 @@ import { systemClock } from '../../clock.ts';
 import { addressOf, readDatabaseUrl } from '../../engine/database/session/connection-url.ts';
 import { changeWarehouse, giveUpMove, lookAtMove, type Place } from '../../engine/runs/accounts/change-warehouse.ts';
 import { rowsOf } from '../../engine/runs/accounts/remove-account.ts';
-import { UsageError } from '../../errors.ts';
+import { ShelfdeskError, UsageError } from '../../errors.ts';
 import { amount, count, duration } from '../../words.ts';
 import { servedOf } from '../choose-account.ts';
 import type { Deps } from '../command.ts';
@@ -29,12 +29,19 @@ function placeOf({ url, pg }: Pick<Warehouse, 'url' | 'pg'>): Place {
   return { url, pg, name: `${host}:${port}/${database}` };
 }
 
+/** Its address stands in --to. */
+function ofTo(error: unknown): never {
+  if (!(error instanceof ShelfdeskError)) throw error;
+  const [message, remedy] = [error.message, error.remedy].map(text => text.replaceAll('DATABASE_URL', '--to'));
+  throw new ShelfdeskError(message!, remedy!, error.exitCode, error.cause);
+}
+
 export async function moveWarehouse(deps: Deps, { account, to, yes, json }: Asked): Promise<void> {
   const { fleet } = deps.asked();
   const read = readDatabaseUrl(to);
   if ('wrong' in read) throw new UsageError(`--to ${read.wrong}`, 'Give it like DATABASE_URL.');
   await using here = await tablesOf(fleet, deps.signal);
-  await using there = await openWarehouse({ databaseUrl: to, demo: undefined }, { signal: deps.signal });
+  await using there = await openWarehouse({ databaseUrl: to, demo: undefined }, { signal: deps.signal }).catch(ofTo);
   const move = { account, who: operator(), from: placeOf(here), to: placeOf(there) };
   const state = await lookAtMove(move);
   const held = (await rowsOf(here.pg, account)).map(one => one.rows).reduce((sum, n) => sum + n, 0);

@@ -4,8 +4,8 @@
  * The proof of a set is a digest of what the reply showed, of how it is stored, and of the versions of the rows (`xmin`). PostgreSQL gives
  * a row another version whenever anything writes it: an erasure, field rules, a tombstone, a person. So no change of a row hides behind a
  * proof. Versions count anew in another server, so a proof also names the version of its own row: a copy of it, as of a restored dump or
- * an account that moved, proves nothing. A person who knows a text could tell by a proof that it was here, so an erasure removes all
- * proofs of its account.
+ * an account that moved, proves nothing. A person who knows a text could tell by a proof that it was here, so an erasure, and a
+ * new field rule, remove all proofs of their account.
  */
 import { hash } from 'node:crypto';
 import type { Client } from '../database/pool.ts';
@@ -96,7 +96,7 @@ export async function forgetStored(client: Client, account: string, stream: Stre
   });
 }
 
-/** Of all sets of an account, because somebody is erased there. */
+/** Of all sets of an account, because somebody is erased there, or a rule takes a field out. */
 export async function forgetAllStored(client: Client, account: string): Promise<void> {
   await client.query('delete from internal.stored_sets where account_id = $1', [account]);
 }

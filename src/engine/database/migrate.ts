@@ -62,6 +62,8 @@ export async function migrate(url: string, sql: Sql = ownSql, sources: readonly 
     // Lifts limits that the role may have for everyday work: the lock, or an index, may take longer. A backslash is a letter,
     // whatever an old program of the same server needs.
     await client.query('set statement_timeout = 0; set lock_timeout = 0; set standard_conforming_strings = on');
+    // Rows of an account that has moved are read-only for others (sync.refuse_moved).
+    await client.query('set shelfdesk.migrating = on');
     await client.query('select pg_advisory_lock($1)', [migrationLock]);
     await refuseIfOlder(client, sql);
     await refuseIfEdited(client, folder);

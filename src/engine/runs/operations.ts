@@ -51,6 +51,10 @@ export async function noteOperation(
   );
 }
 
+/** SQL: the account of this row has left for another warehouse, so its rows are read-only. */
+export const hasLeft = (row: string): string =>
+  `exists (select from sync.moves m where m.account_id = ${row}.account_id and m.state in ('leaving', 'moved'))`;
+
 /** Runs the operation and records it in the same transaction. A refusal is recorded in a transaction of its own. */
 export async function operate<T>(
   db: pg.Pool,

@@ -4,6 +4,7 @@
  */
 import { createHmac } from 'node:crypto';
 import type pg from 'pg';
+import { forgetAllStored } from '../../engine/commit/stored-sets.ts';
 import { durably, transaction } from '../../engine/database/pool.ts';
 import type { StreamKey } from '../../engine/database/stream-key.ts';
 import { noteOperation } from '../../engine/runs/operations.ts';
@@ -70,6 +71,8 @@ export async function keepFieldRules(
         [account, rules.map(({ written }) => written), rules.map(({ full }) => full)],
       );
       if (added.length > 0) {
+        // A person who guesses what a rule takes out could tell by a proof that it was here.
+        await forgetAllStored(client, account);
         await client.query(
           `insert into sync.field_rules (account_id, rule, full_rule, since, key_mark, applied_at)
          select $1, r.rule, r.full_rule, $4, case when r.full_rule like '%:hash' then $5 end,

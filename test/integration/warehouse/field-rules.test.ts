@@ -142,7 +142,11 @@ test('what was there before a rule is taken out, once it is applied; then a sync
   const now = new Date(s.nowMs);
   // The statistics of the planner hold values too.
   await s.rows('analyze');
+  const proofs = async () => (await s.rows('select count(*)::int as n from internal.stored_sets'))[0]!.n;
+  expect(await proofs()).toBeGreaterThan(0);
   expect((await keepFieldRules(s.pool, 'default', rules, now)).map(({ rule }) => rule)).toHaveLength(6);
+  // A digest of what a rule takes out would confirm a guess of it.
+  expect(await proofs()).toBe(0);
   const told: string[] = [];
   const applying = {
     ...{ streams, now, signal: new AbortController().signal },

@@ -11,8 +11,14 @@ const ofWarehouse = ['sync.workers', 'sync.lake_pending', 'sync.moves'];
 const [first, last] = [/^sync\.(field_rules|erased\w*|secret_\w+)$/, 'sync.accounts'];
 
 const runs = 'sync.stored_runs';
+/** Their columns have names of ours. Those of a record have the names of its service, but for some that begin with an underscore. */
+const isOurs = (table: string): boolean => /^(sync|internal|analytics)\./.test(table);
 /** Columns with numbers of runs. Some of these runs are forgotten, so no foreign key tells it. */
-const ofRuns = ['run_id', 'carried_from', 'waits_for', 'retries', 'beside', '_listed_by', '_messages_by'];
+const ofRuns = ['run_id', 'carried_from', 'waits_for', 'retries', 'beside'];
+/** As `_listed_by` and `_messages_by`, in tables of records. `_true_by` is a time. */
+const runOfRecord = /^_\w+_by$/;
+const isOfRuns = (table: string, column: string, type: string): boolean =>
+  isOurs(table) ? ofRuns.includes(column) : runOfRecord.test(column) && /^bigint/.test(type);
 /** Texts that may name a run. */
 const tellRuns = ['outcome', 'skipped', 'error', 'note'];
 /** No process of the former warehouse holds anything in the new one. */
@@ -80,9 +86,11 @@ export async function movedTables(client: pg.Client): Promise<MovedTable[]> {
 
 function movedTable({ name, columns }: CopiedTable, facts: Found, all: ReadonlyMap<string, Found>): MovedTable {
   const columnOf = (column: string): MovedColumn => {
-    const numberOf = ofRuns.includes(column) ? runs : column === facts.identity ? name : facts.refers[column];
+    const type = facts.types[column]!;
+    const given = column === facts.identity ? name : facts.refers[column];
+    const numberOf = isOfRuns(name, column, type) ? runs : given;
     const isNumber = numberOf !== undefined && all.get(numberOf)?.sequence;
-    return { name: column, type: facts.types[column]!, ...(isNumber && { numberOf }) };
+    return { name: column, type, ...(isNumber && { numberOf }) };
   };
   const [whose, ...key] = facts.key ?? [];
   return {
@@ -100,7 +108,7 @@ export type Offsets = Readonly<Record<string, number>>;
 
 /** SQL: the column as the new warehouse has it. */
 export function sqlOf(table: string, { name, type, numberOf }: MovedColumn, offsets: Offsets): string {
-  const instead = leftOut[name];
+  const instead = isOurs(table) ? leftOut[name] : undefined;
   if (instead !== undefined) return `${instead}::${type}`;
   const by = offsets[runs] ?? 0;
   const column = `t.${name}`;
@@ -109,7 +117,7 @@ export function sqlOf(table: string, { name, type, numberOf }: MovedColumn, offs
     if (!type.endsWith('[]')) return `${column} + ${more}`;
     return `array(select u.one + ${more} from unnest(${column}) with ordinality u (one, n) order by u.n)`;
   }
-  if (type === 'text' && tellRuns.includes(name))
+  if (isOurs(table) && type === 'text' && tellRuns.includes(name))
     return `regexp_replace(${column}, '\\mrun \\d+', 'run ' || (substring(${column} from '\\mrun (\\d+)')::bigint + ${by}))`.replace(
       /^(.*)$/,
       `case when ${column} ~ '\\mrun \\d+' then $1 else ${column} end`,
@@ -117,11 +125,13 @@ export function sqlOf(table: string, { name, type, numberOf }: MovedColumn, offs
   // The number of a run that a person canceled or tried again.
   if (table === 'sync.operations' && name === 'subject')
     return `case when t.action in ('cancel', 'retry') and ${column} ~ '^\\d+$' then (${column}::bigint + ${by})::text else ${column} end`;
-  // Former values of a column with numbers of runs.
+  // Former values of columns with numbers of runs.
   if (table === 'sync.changes' && name === 'changes')
-    return `case when ${column} ? '_messages_by' then ${column} || jsonb_build_object('_messages_by', (
-      select jsonb_agg(case jsonb_typeof(e.one) when 'number' then to_jsonb(e.one::bigint + ${by}) else e.one end order by e.n)
-      from jsonb_array_elements(${column} -> '_messages_by') with ordinality e (one, n))) else ${column} end`;
+    return `case when ${column}::text ~ '"_\\w+_by"' then (
+      select jsonb_object_agg(f.key, case when f.key ~ '^_\\w+_by$' and jsonb_typeof(f.value) = 'array' then (
+        select coalesce(jsonb_agg(case jsonb_typeof(e.one) when 'number' then to_jsonb(e.one::bigint + ${by}) else e.one end order by e.n), '[]')
+        from jsonb_array_elements(f.value) with ordinality e (one, n)) else f.value end)
+      from jsonb_each(${column}) f) else ${column} end`;
   return column;
 }
 

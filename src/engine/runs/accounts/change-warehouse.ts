@@ -89,13 +89,18 @@ export async function lookAtMove({ account, from, to }: Move): Promise<'new' | '
     throw new UsageError(`there is no account '${account}'`, 'See `npx shelfdesk account list`.');
   if (queue === other)
     throw new UsageError(`--to names this warehouse itself, or a copy of it: ${to.name}`, 'Name another database.');
+  await requireUnknown(account, to);
+  return left === undefined ? 'new' : 'begun';
+}
+
+/** Throws UsageError if the new warehouse has an account of this name. */
+async function requireUnknown(account: string, to: Place): Promise<void> {
   const held = await rowsOf(to.pg, account);
   if (held.length > 0)
     throw new UsageError(
       `${to.name} has rows of an account '${account}' already, in ${held[0]!.table}`,
       'A name is one account. If those rows are of no use, run `npx shelfdesk account remove` there first.',
     );
-  return left === undefined ? 'new' : 'begun';
 }
 
 /** Throws ShelfdeskError unless all rows have a table there, and the clocks agree. */
@@ -191,7 +196,17 @@ async function arrive({ account, who, from, to }: Move, both: Both, tables: read
     await both.to.query('commit');
   }
   await settleFences(to.url);
-  return { id: mark.id, progress: (await markOf(both.to, account))!.progress! };
+  const progress = (await markOf(both.to, account))!.progress!;
+  // The new warehouse may have begun to read an account of this name before its mark kept it from that.
+  if (Object.keys(progress.tables).length === 0)
+    await requireUnknown(account, to).catch(async error => {
+      if (!(error instanceof UsageError)) throw error;
+      await both.to.query('delete from sync.moves where account_id = $1 and move_id = $2', [account, mark.id]);
+      await settleFences(to.url);
+      await stay(from, account);
+      throw error;
+    });
+  return { id: mark.id, progress };
 }
 
 export interface Watching {
@@ -203,8 +218,10 @@ export interface Watching {
 
 /** Moves the account, or resumes its move. Returns what is equal in both: number and digest of the rows of each table. */
 export const changeWarehouse = (move: Move, watching: Watching): Promise<Same[]> =>
-  moveRows(move, watching).catch(error => {
-    throw explain(error);
+  moveRows(move, watching).catch(async error => {
+    // Without an answer it may have begun.
+    const mark = await markOf(move.from.pg, move.account).catch(() => ({ state: 'leaving' }));
+    throw explain(error, mark?.state === 'leaving' || mark?.state === 'moved');
   });
 
 async function moveRows(move: Move, { signal, told, time }: Watching): Promise<Same[]> {
@@ -280,13 +297,14 @@ async function moveRows(move: Move, { signal, told, time }: Watching): Promise<S
   }
 }
 
-/** What a role may not do, and what another session holds. Nothing is lost: the move resumes. */
-function explain(error: unknown): unknown {
+/** What a role may not do, and what another session holds. Nothing is lost: a move that has begun resumes. */
+function explain(error: unknown, hasBegun: boolean): unknown {
   const { code, message } = error as { code?: string; message: string };
+  const end = hasBegun ? ': it resumes.' : '. Nothing was moved.';
   if (code === '55P03')
-    return new ShelfdeskError(`another session holds a table: ${message}`, 'Run the same command again: it resumes.');
+    return new ShelfdeskError(`another session holds a table: ${message}`, `Run the same command again${end}`);
   if (code !== '42501') return error;
-  const remedy = 'Run the command as the role that owns the tables, in both warehouses: it resumes.';
+  const remedy = `Run the command as the role that owns the tables, in both warehouses${end}`;
   return new ShelfdeskError(`this role may not move accounts: ${message}`, remedy, exitCodes.failed, error);
 }
 

@@ -42,6 +42,15 @@ export async function movedTo(db: Queryable, account: string): Promise<string | 
   return rows[0]?.place;
 }
 
+/** Whence the account was to come, if that move was given up before its first row, or has just begun. */
+export async function comingFrom(db: Queryable, account: string): Promise<string | undefined> {
+  const { rows } = await db.query<{ place: string }>(
+    `select place from sync.moves where account_id = $1 and state = 'arriving'`,
+    [account],
+  );
+  return rows[0]?.place;
+}
+
 /** The tables that hold rows of the account. */
 export async function rowsOf(db: Queryable, account: string): Promise<Held[]> {
   const held: Held[] = [];
@@ -136,6 +145,7 @@ export async function endRemoval(db: pg.Pool, account: string, keepsMark: boolea
   await withAccount(db, account, async client => {
     await requireUnserved(client, account, 'removed');
     await client.query(removing);
+    await requireAtRest(client, account);
     await forget(client, account);
     if (!keepsMark) await client.query('delete from sync.moves where account_id = $1', [account]);
     for (const table of await listsOfAccounts(client))
