@@ -83,6 +83,8 @@ for (const name of [
 ]) {
   keep(join(root, name), join(worker, name));
 }
+// What a clone has written about its own warehouse.
+rmSync(join(worker, 'dbt/models/sources.yml'), { force: true });
 // The README of a clone is about commands that the package lacks.
 keep(join(root, 'packages/README.md'), join(worker, 'README.md'));
 // Who changes the program has the repository, which also shows the larger picture.

@@ -51,6 +51,8 @@ describe('the packages', long, () => {
     expect([worker.version, sandbox.version, lake.version]).toEqual([version, version, version]);
     const sources = [...worker.files, ...sandbox.files, ...lake.files].filter(({ path }) => /(?<!\.d)\.ts$/.test(path));
     expect(sources).toEqual([]);
+    // Nor what this clone has written about a warehouse of its own.
+    expect(worker.files.map(({ path }) => path)).not.toContain('dbt/models/sources.yml');
     expect(sandbox.files.map(({ path }) => path)).toContain('src/server.d.ts');
   });
 
