@@ -86,6 +86,11 @@ describe('the image', () => {
     expect(first).toBe('*');
     const names = allowed.map(line => /^!(.+)$/.exec(line)![1]!);
     for (const name of names) expect(existsSync(join(root, name)), name).toBe(true);
+    const compiled = [...read('packages/build.ts').matchAll(/\bcompile\('([^']+)'/g)].map(
+      ([, config]) => `packages/${config}`,
+    );
+    expect(compiled.length).toBeGreaterThan(2);
+    expect(compiled.filter(config => !names.includes(config))).toEqual([]);
     expect(names.filter(name => name.startsWith('.'))).toEqual(['.env.example', '.npmrc']);
     expect(names.filter(name => /test|proofs/.test(name))).toEqual([]);
     expect(given('COPY').filter(copy => copy.startsWith('--from='))).toEqual([
