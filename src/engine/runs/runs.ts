@@ -8,7 +8,7 @@ import { cleanText } from '../json-text.ts';
 import { noteHandOffs } from './hand-offs.ts';
 
 /**
- * sync, backfill, verify: commands. fresh and nightly: the schedule. sweep: a command, or the nightly schedule.
+ * sync, backfill, verify: commands. fresh and nightly: the schedule. sweep: a command, a worker by day, or the nightly schedule.
  * hydrate: tickets wait for their messages, and no other run would fetch them. audit: no other work needs the credits.
  */
 export type RunKind = 'sync' | 'fresh' | 'nightly' | 'hydrate' | 'backfill' | Apart;
