@@ -18,7 +18,7 @@ const sharing = [
     ...['two-sources', 'verify', 'verify-columns'],
   ].map(name => `test/integration/${name}.test.ts`),
 ];
-const withServers = ['test/**/*.test.ts', 'packages/{lake,proofs}/**/*.test.ts'];
+const withServers = ['test/**/*.test.ts', 'packages/{lake,moving-source,proofs}/**/*.test.ts'];
 /** Twenty times what the longest takes on a quiet machine: one that is busy with others fails none. */
 const timeouts = { testTimeout: 300_000, hookTimeout: 300_000 };
 const common = {
