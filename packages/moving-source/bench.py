@@ -3,6 +3,7 @@
 
     python3 bench.py install [TOOL …]
     python3 bench.py run TOOL SCENARIO --seed N --database postgres://…   (any database of a server that can make others)
+    python3 bench.py all --seeds 5 --database postgres://…   (each tool, scenario and seed that has no result yet)
     python3 bench.py table
 
 MOVING_SOURCE_HOME is where tools are installed (default: .installed beside this file).
@@ -207,7 +208,7 @@ def run(name, scenario_name, seed, server, keep_log, pace):
                 **os.environ,
                 **tool["env"],
                 **{"SOURCE_URL": control.source, "SOURCE_TOKEN": control.token, "WAREHOUSE": warehouse, "STATE": state},
-                **{"HOME": state, "LOOKBACK": str(LOOKBACK_SECONDS), "PERIOD": str(pace["period_seconds"])},
+                **{"HOME": state, "TMPDIR": state, "LOOKBACK": str(LOOKBACK_SECONDS), "PERIOD": str(pace["period_seconds"])},
                 **{"CREDITS": str(pace["credits"]), "REQUESTS_PER_SECOND": str(pace["requests_per_second"])},
             }
             control.post("start", world=scenario["world"], seed=seed, pace=pace)
@@ -262,8 +263,7 @@ def says(one):
 def table():
     """The newest line of each tool, scenario and seed, as one table a scenario."""
     newest = {}
-    for line in RESULTS.read_text().splitlines():
-        one = json.loads(line)
+    for one in results():
         newest[one["tool"], one["scenario"], one["seed"]] = one
     text = ["# Results", "", "Made of [results.jsonl](results.jsonl) by `python3 bench.py table`. The [README](../README.md) says what each word means."]
     for scenario, about in SCENARIOS.items():
@@ -310,6 +310,32 @@ def cells(runs):
     ]
 
 
+def results():
+    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+
+
+def keep(result):
+    with open(RESULTS, "a") as file:
+        file.write(json.dumps(result) + "\n")
+
+
+def run_all(names, scenarios, seeds, server):
+    """What is there is not run again: remove its line to do so. A run that cannot be made is said, and the next one begins."""
+    there = {(one["tool"], one["scenario"], one["seed"]) for one in results()}
+    # Seed after seed, so that what is interrupted has as many seeds of each tool.
+    wanted = [(name, scenario, seed) for scenario in scenarios for seed in range(1, seeds + 1) for name in names]
+    wanted = [one for one in wanted if one not in there]
+    for number, (name, scenario, seed) in enumerate(wanted, 1):
+        print(f"{number} of {len(wanted)}: {name}, {scenario}, seed {seed}", end="", file=sys.stderr, flush=True)
+        try:
+            result = run(name, scenario, seed, server, None, PACE)
+            keep(result)
+            end = result["judged"]["end"]["tickets"]
+            print(f": {result['seconds']} s, {end['lost']} lost, {end['stale']} stale", file=sys.stderr, flush=True)
+        except Exception as error:
+            print(f": {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+
+
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = options.add_subparsers(dest="verb", required=True)
@@ -318,21 +344,27 @@ def main():
     one.add_argument("tool", choices=list(tools()))
     one.add_argument("scenario", choices=list(SCENARIOS))
     one.add_argument("--seed", type=int, default=1)
-    one.add_argument("--database", default=os.environ.get("DATABASE_URL"), required="DATABASE_URL" not in os.environ)
     one.add_argument("--keep", action="store_true", help="add the result to results/results.jsonl")
     one.add_argument("--log", help="a file for what the tool writes")
+    every = verbs.add_parser("all")
+    every.add_argument("--tools", nargs="+", default=list(tools()), choices=list(tools()))
+    every.add_argument("--scenarios", nargs="+", default=list(SCENARIOS), choices=list(SCENARIOS))
+    every.add_argument("--seeds", type=int, default=5)
+    for verb in (one, every):
+        verb.add_argument("--database", default=os.environ.get("DATABASE_URL"), required="DATABASE_URL" not in os.environ)
     verbs.add_parser("table")
     chosen = options.parse_args()
     if chosen.verb == "install":
         install(chosen.tools)
     elif chosen.verb == "table":
         table()
+    elif chosen.verb == "all":
+        run_all(chosen.tools, chosen.scenarios, chosen.seeds, chosen.database)
     else:
-        result = json.dumps(run(chosen.tool, chosen.scenario, chosen.seed, chosen.database, chosen.log, PACE))
-        print(result)
+        result = run(chosen.tool, chosen.scenario, chosen.seed, chosen.database, chosen.log, PACE)
+        print(json.dumps(result))
         if chosen.keep:
-            with open(RESULTS, "a") as file:
-                file.write(result + "\n")
+            keep(result)
 
 
 if __name__ == "__main__":
