@@ -276,15 +276,20 @@ def table():
         text += ["", f"## {scenario}", "", f"{about['about']}.", ""]
         columns = ["tool", "seeds", "lost", "stale", "phantom", "doubled", "living deleted", "messages lost"]
         columns += ["customers wrong", "credits ÷ least", "refused", "CPU s", "MB", "lines", "says (wrong)"]
-        text += [f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}"]
-        for runs in sorted(rows.values(), key=lambda runs: (median_lost(runs), runs[0]["label"])):
-            text.append(f"| {' | '.join(cells(runs))} |")
+        ordered = sorted(rows.values(), key=lambda runs: (median_lost(runs), runs[0]["label"]))
+        text += padded([columns, *[cells(runs) for runs in ordered]])
     dates = sorted({one["date"] for one in newest.values()})
     machines = sorted({", ".join(f"{name} {value}" for name, value in one["machine"].items()) for one in newest.values()})
     versions_of = {one["label"]: ", ".join(one["versions"]) for one in newest.values()}
-    text += ["", "## Made with", "", f"From {dates[0]} to {dates[-1]}.", "", *[f"- {name}: {version}" for name, version in sorted(versions_of.items())]]
+    text += ["", "## Made with", "", "Dates: " + ", ".join(dates) + ".", "", *[f"- {name}: {version}" for name, version in sorted(versions_of.items())]]
     text += [f"- machine: {one}" for one in machines]
     (RESULTS.parent / "README.md").write_text("\n".join(text) + "\n")
+
+
+def padded(rows):
+    widths = [max(3, *(len(row[column]) for row in rows)) for column in range(len(rows[0]))]
+    rows = [rows[0], ["-" * width for width in widths], *rows[1:]]
+    return [f"| {' | '.join(cell.ljust(width) for cell, width in zip(row, widths))} |" for row in rows]
 
 
 def median_lost(runs):

@@ -42,6 +42,7 @@ test('no private word is left where the field has one', () => {
       'AGENTS.md',
       'packages/sandbox/README.md',
       'packages/proofs/README.md',
+      'packages/moving-source/README.md',
     );
   const found = paths.filter(isRead).flatMap(path =>
     readFileSync(`${root}${path}`, 'utf8')
