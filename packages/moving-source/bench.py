@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import platform
+import random
 import shutil
 import statistics
 import subprocess
@@ -65,6 +66,31 @@ SCENARIOS = {
             *[("run", "first"), ("judge", "first"), ("drive", {"delete": 20, "silent": 20}), ("move",)],
             *[("run", "nightly"), ("stop",), ("judge", "night"), ("run", "again"), ("judge", "end")],
         ],
+    },
+}
+FIRST_LOAD = SCENARIOS["first-load"]["steps"]
+SCENARIOS |= {
+    "deep": {
+        "about": "As first-load, but pages end after 500 tickets: a page beyond is a 422",
+        "world": {"depth": 500, "beyond": "422"},
+        "steps": FIRST_LOAD,
+    },
+    "deep-empty": {
+        "about": "As first-load, but pages end after 500 tickets: a page beyond is empty",
+        "world": {"depth": 500, "beyond": "empty"},
+        "steps": FIRST_LOAD,
+    },
+    "exclusive": {**SCENARIOS["increments"], "about": "As increments, but `since` leaves out its own second", "world": {**LATE, "since": "exclusive"}},
+    "failing": {
+        "about": "As first-load, but two answers of a hundred are a 503 or none at all",
+        "world": {},
+        "pace": {"failures": 0.02},
+        "steps": FIRST_LOAD,
+    },
+    "killed": {
+        "about": "As first-load, but the tool is killed twice at a random moment (SIGKILL) before it may finish",
+        "world": {},
+        "steps": [("move",), ("kill", "first"), ("kill", "first"), *FIRST_LOAD[1:]],
     },
 }
 
@@ -149,7 +175,7 @@ class Control:
             return json.loads(response.read())
 
 
-def run_tool(tool, phase, environment, log, seconds):
+def run_tool(tool, phase, environment, log, seconds, ended="ended by the benchmark"):
     """One run of the tool: its exit code, its time, its CPU and memory with all its children."""
     begun = time.monotonic()
     with open(log, "ab") as output:
@@ -165,7 +191,7 @@ def run_tool(tool, phase, environment, log, seconds):
             elif time.monotonic() - begun > seconds:
                 os.killpg(process.pid, 9)
                 _, _, used = os.wait4(process.pid, 0)
-                status = "ended by the benchmark"
+                status = ended
             else:
                 time.sleep(0.05)
         process.returncode = 0 if isinstance(status, str) else status
@@ -191,8 +217,9 @@ def machine(database):
     }
 
 
-def run(name, scenario_name, seed, server, keep_log, pace):
-    tool, scenario = tools()[name], SCENARIOS[scenario_name]
+def run(name, scenario_name, seed, server, keep_log=None):
+    tool, scenario, chance = tools()[name], SCENARIOS[scenario_name], random.Random(seed)
+    pace = {**PACE, **scenario.get("pace", {})}
     begun, state = time.monotonic(), tempfile.mkdtemp(prefix="moving-source-")
     database = f"moving_source_{os.getpid()}"
     log = os.path.join(state, "log")
@@ -213,10 +240,10 @@ def run(name, scenario_name, seed, server, keep_log, pace):
             }
             control.post("start", world=scenario["world"], seed=seed, pace=pace)
             for step, *what in scenario["steps"]:
-                if step == "run":
+                if step in ("run", "kill"):
                     control.post("drive", phase=what[0])
-                    left = LONGEST_SECONDS - (time.monotonic() - begun)
-                    result["runs"].append(run_tool(tool, what[0], environment, log, left))
+                    limits = (chance.uniform(5, 30), "killed") if step == "kill" else (LONGEST_SECONDS - (time.monotonic() - begun),)
+                    result["runs"].append(run_tool(tool, what[0], environment, log, *limits))
                     control.post("drive", phase="idle")
                 elif step == "move":
                     control.post("drive", move=True)
@@ -249,8 +276,8 @@ def spread(values):
 
 def says(one):
     """What the tool says of itself, and whether that is so."""
-    end, failed = one["judged"]["end"], [done["exit"] for done in one["runs"] if done["exit"] != 0]
-    missing = end["tickets"]["lost"]
+    end, failed = one["judged"]["end"], [done["exit"] for done in one["runs"] if done["exit"] not in (0, "killed")]
+    missing = sum(end[name]["lost"] for name in ("tickets", "messages", "customers"))
     if failed:
         return "fails", True
     if "says" in end:
@@ -283,7 +310,7 @@ def table():
     versions_of = {one["label"]: ", ".join(one["versions"]) for one in newest.values()}
     text += ["", "## Made with", "", "Dates: " + ", ".join(dates) + ".", "", *[f"- {name}: {version}" for name, version in sorted(versions_of.items())]]
     text += [f"- machine: {one}" for one in machines]
-    (RESULTS.parent / "README.md").write_text("\n".join(text) + "\n")
+    return "\n".join(text) + "\n"
 
 
 def padded(rows):
@@ -333,7 +360,7 @@ def run_all(names, scenarios, seeds, server):
     for number, (name, scenario, seed) in enumerate(wanted, 1):
         print(f"{number} of {len(wanted)}: {name}, {scenario}, seed {seed}", end="", file=sys.stderr, flush=True)
         try:
-            result = run(name, scenario, seed, server, None, PACE)
+            result = run(name, scenario, seed, server)
             keep(result)
             end = result["judged"]["end"]["tickets"]
             print(f": {result['seconds']} s, {end['lost']} lost, {end['stale']} stale", file=sys.stderr, flush=True)
@@ -357,16 +384,16 @@ def main():
     every.add_argument("--seeds", type=int, default=5)
     for verb in (one, every):
         verb.add_argument("--database", default=os.environ.get("DATABASE_URL"), required="DATABASE_URL" not in os.environ)
-    verbs.add_parser("table")
+    verbs.add_parser("table").add_argument("--print", action="store_true", help="do not write it")
     chosen = options.parse_args()
     if chosen.verb == "install":
         install(chosen.tools)
     elif chosen.verb == "table":
-        table()
+        print(table(), end="") if chosen.print else (RESULTS.parent / "README.md").write_text(table())
     elif chosen.verb == "all":
         run_all(chosen.tools, chosen.scenarios, chosen.seeds, chosen.database)
     else:
-        result = run(chosen.tool, chosen.scenario, chosen.seed, chosen.database, chosen.log, PACE)
+        result = run(chosen.tool, chosen.scenario, chosen.seed, chosen.database, chosen.log)
         print(json.dumps(result))
         if chosen.keep:
             keep(result)

@@ -43,8 +43,16 @@ WORLD = {
     "depth": 10_000,
     "beyond": "422",
 }
-# `changes_per_request`: a change after each answer, so that the speed of the reader does not matter.
-PACE = {"changes_per_second": 4, "changes_per_request": 0, "credits": 100, "period_seconds": 2, "requests_per_second": 180}
+PACE = {
+    "changes_per_second": 4,
+    # Changes after each answer, so that the speed of the reader does not matter.
+    "changes_per_request": 0,
+    "credits": 100,
+    "period_seconds": 2,
+    "requests_per_second": 180,
+    # This share of answers is a 503, or a connection that ends without one.
+    "failures": 0,
+}
 
 
 def stamp(seconds):
@@ -220,6 +228,8 @@ class Desk:
         self.window_ends, self.left, self.recent = 0.0, 0, []
         self.before = {"tickets": set(), "customers": set(), "messages": set()}
         self.phases = []
+        # Another source of chance than the world's: whether a request fails does not change what happens in the world.
+        self.chance = random.Random(seed)
 
     def catch_up(self):
         """The changes that have become due since the last look, each at its own moment."""
@@ -290,6 +300,11 @@ class Refusal(Exception):
     def __init__(self, status, message, errors=None):
         self.status = status
         self.body = {"message": message, **({"errors": [{"message": errors}]} if errors else {})}
+
+
+class Failure(Exception):
+    def __init__(self, silent):
+        self.silent = silent
 
 
 def plain(record, embed=()):
@@ -456,6 +471,8 @@ class DeskHandler(Handler):
                 headers, refused = desk.spend(1 + embedded + (query.get("count") == "true"), now)
                 if refused:
                     raise Refusal(429, "Too Many Requests")
+                if desk.chance.random() < desk.pace["failures"]:
+                    raise Failure(desk.chance.random() < 0.5)
                 body, total = answer(desk, address.path.removeprefix("/api/v1/"), query)
                 if desk.moving:
                     for _ in range(desk.pace["changes_per_request"]):
@@ -465,6 +482,9 @@ class DeskHandler(Handler):
                 headers["Total-Count"] = total
         except Refusal as refusal:
             status, body = refusal.status, refusal.body
+        except Failure as failure:
+            self.close_connection = True
+            return None if failure.silent else self.reply(503, None, headers)
         if query.get("envelope") == "true":
             status, body = 200, {"status": status, "headers": headers, "response": body}
         self.reply(status, body, headers)

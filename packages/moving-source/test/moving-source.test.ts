@@ -32,11 +32,14 @@ interface Server extends AsyncDisposable {
 }
 
 /** Skips the test where there is no Python: CI has one. */
+async function needPython(context: TestContext): Promise<void> {
+  if (await run('python3', ['--version']).catch(() => false)) return;
+  context.task.meta.lacksPython = true;
+  context.skip('there is no python3');
+}
+
 async function startServer(context: TestContext): Promise<Server> {
-  if (!(await run('python3', ['--version']).catch(() => false))) {
-    context.task.meta.lacksPython = true;
-    context.skip('there is no python3');
-  }
+  await needPython(context);
   const child: ChildProcess = spawn('python3', [join(folder, 'server.py')], { stdio: ['ignore', 'pipe', 'inherit'] });
   const lines = createInterface({ input: child.stdout! })[Symbol.asyncIterator]();
   const { source, control, token } = JSON.parse((await lines.next()).value!) as Record<string, string>;
@@ -122,6 +125,28 @@ test('the naive walk loses rows while the world moves, and the judge sees it', a
   const judged = await server.post<Judged>('judge', { warehouse: db.url, tables: await tables() });
   expect(judged.complete).toBe(false);
   expect(judged.tickets.lost).toBeGreaterThan(0);
+});
+
+test('what the specification leaves open is a word of the world', async context => {
+  await using server = await startServer(context);
+  const ask = async (query: string, words: object) => {
+    await server.post('start', { world: { ...world, ...words }, seed: 5, pace });
+    const headers = { authorization: `Bearer ${server.token}` };
+    const first = await fetch(`${server.source}/tickets?sort=updated_at&per_page=100`, { headers });
+    const [{ updated_at: since }] = (await first.json()) as [{ updated_at: string }];
+    const reply = await fetch(`${server.source}/tickets?sort=updated_at&per_page=100&${query}${since}`, { headers });
+    return { status: reply.status, records: reply.ok ? ((await reply.json()) as unknown[]).length : undefined };
+  };
+  expect(await ask('page=4&since_updated_at=', { since: 'inclusive' })).toEqual({ status: 200, records: 30 });
+  expect(await ask('page=4&since_updated_at=', { since: 'exclusive' })).toEqual({ status: 200, records: 29 });
+  expect(await ask('page=3&since_updated_at=', { depth: 200, beyond: 'empty' })).toEqual({ status: 200, records: 0 });
+  expect(await ask('page=3&since_updated_at=', { depth: 200, beyond: '422' })).toMatchObject({ status: 422 });
+});
+
+test('the table is made of the results', async context => {
+  await needPython(context);
+  const { stdout } = await run('python3', ['bench.py', 'table', '--print'], { cwd: folder });
+  expect(await readFile(join(folder, 'results/README.md'), 'utf8')).toBe(stdout);
 });
 
 test('beyond its credits a request is refused, and the headers say until when', async context => {

@@ -20,14 +20,18 @@ class Session(requests.Session):
 
     def send(self, request, **options):
         for _ in range(30):
-            response = super().send(request, **options)
+            try:
+                response = super().send(request, **options)
+            except requests.ConnectionError:
+                time.sleep(1)
+                continue
             left, reset = (int(response.headers.get(f"Rate-Limit-{name}", 1)) for name in ("Remaining", "Reset"))
             if response.status_code != 429 and response.status_code < 500:
                 if left < 2:
                     time.sleep(reset)
                 return response
             time.sleep(reset)
-        return response
+        raise OSError(f"{request.url} could not be read")
 
 
 tickets = {"per_page": 100, "sort": os.environ["SORT"]}

@@ -9,7 +9,7 @@ import os
 import sys
 import time
 from datetime import datetime, timedelta
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
@@ -18,14 +18,20 @@ from postgres import Connection, literal  # noqa: E402
 
 source = urlsplit(os.environ["SOURCE_URL"])
 http = HTTPConnection(source.hostname, source.port)
+headers = {"Authorization": f"Bearer {os.environ['SOURCE_TOKEN']}"}
 night = sys.argv[1] == "nightly"
 
 
 def get(path, **query):
     """The answer, or None for a 404. It waits as the headers say, before the credits are used up."""
     for _ in range(30):
-        http.request("GET", f"{source.path}{path}?{urlencode(query)}", headers={"Authorization": f"Bearer {os.environ['SOURCE_TOKEN']}"})
-        response = http.getresponse()
+        try:
+            http.request("GET", f"{source.path}{path}?{urlencode(query)}", headers=headers)
+            response = http.getresponse()
+        except (HTTPException, OSError):
+            http.close()
+            time.sleep(1)
+            continue
         body, reset = response.read(), int(response.headers.get("Rate-Limit-Reset", 1))
         if response.status == 200:
             if int(response.headers["Rate-Limit-Remaining"]) < 2:
@@ -36,7 +42,7 @@ def get(path, **query):
         if response.status != 429 and response.status < 500:
             break
         time.sleep(reset)
-    raise SystemExit(f"{path}: {response.status} {body.decode()}")
+    raise SystemExit(f"{path} could not be read")
 
 
 database = Connection(os.environ["WAREHOUSE"])
