@@ -64,7 +64,6 @@ class World:
 
     def __init__(self, options, seed, now):
         self.options = {**WORLD, **options}
-        self.options["changes"] = {**WORLD["changes"], **options.get("changes", {})} if options.get("changes") else WORLD["changes"]
         self.random = random.Random(seed)
         # What is listed, what it really is (a late change is not listed yet), and what waits for its listing.
         self.tickets, self.real, self.waiting = {}, {}, []
