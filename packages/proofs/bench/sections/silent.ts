@@ -31,18 +31,18 @@ async function measure({ figure, quick }: Report, tickets: number): Promise<void
   const { url } = stack.use(await openDatabase());
   const latencyMs = (chance: number) => 10 + 250 * chance;
   const virtual = stack.use(
-    await openVirtual({ url, limits, latencyMs, tickets, window: 'sliding', jobs: [auditStream] }),
+    await openVirtual({
+      url,
+      limits,
+      latencyMs,
+      tickets,
+      window: 'sliding',
+      jobs: [auditStream],
+      ...{ sweep: { ageMs: 7 * 86_400_000, mostDeleted: 0.2, share } },
+    }),
   );
   const { worker, scheduler } = virtual;
-  const source = {
-    ...worker.ctx.sources.get('helpdesk')!,
-    limits,
-    audit: { ticketsPerHour: 0, messagesAgeMs: undefined },
-  };
-  Object.assign(worker.ctx, {
-    sweep: { ageMs: 7 * 86_400_000, mostDeleted: 0.2, share },
-    sources: new Map([...worker.ctx.sources, ['helpdesk', source]]),
-  });
+  const source = worker.ctx.sources.get('helpdesk')!;
   await firstLoad(virtual);
   const rereading = keepRereading(worker.ctx, worker.id);
   const rotation = await virtual.direct(() => rotationOf(worker.ctx, source));
