@@ -166,21 +166,18 @@ export interface Due {
   readonly kind: 'sweep' | 'fresh';
   /** Time until it is due; at most 0: now. */
   readonly inMs: number;
-  /** The shortest period of its lists. It rests as long after a run that read it, however that ended. */
-  readonly everyMs: number;
+  /** Its lists that are due now. */
+  readonly lists: readonly Rotating[];
 }
 
 /** The streams of a source, by the lists of each that are due first. */
 export function dueOf(ctx: Pick<Context, 'sources' | 'clock' | 'streams'>, rotation: readonly Rotating[]): Due[] {
   return ctx.streams.flatMap(stream => {
-    const lists = rotation.filter(one => one.stream === stream.key);
-    if (lists.length === 0) return [];
+    const all = rotation.filter(one => one.stream === stream.key);
+    if (all.length === 0) return [];
     const nowMs = sourceNow(ctx, stream.source);
-    return {
-      stream,
-      kind: isReadBySync(stream) ? 'fresh' : 'sweep',
-      inMs: Math.min(...lists.map(({ checkedMs, everyMs }) => checkedMs + everyMs - nowMs)),
-      everyMs: Math.min(...lists.map(({ everyMs }) => everyMs)),
-    };
+    const inMs = ({ checkedMs, everyMs }: Rotating) => checkedMs + everyMs - nowMs;
+    const lists = all.filter(one => inMs(one) <= 0);
+    return { stream, lists, kind: isReadBySync(stream) ? 'fresh' : 'sweep', inMs: Math.min(...all.map(inMs)) };
   });
 }

@@ -26,6 +26,8 @@ export interface Rereading {
 export function keepRereading(ctx: Context, opener: number): Rereading {
   /** By source: when to look next, by the monotonic clock. */
   const nextMs = new Map<string, number>();
+  /** As of when each list was read when a run was opened for it. A run that leaves it so did not help: the list rests for its period. */
+  const tried = new Map<string, number>();
 
   async function lookAt(source: OpenSource): Promise<boolean> {
     const nowMs = ctx.clock.monotonic();
@@ -39,15 +41,18 @@ export function keepRereading(ctx: Context, opener: number): Rereading {
   }
 
   /** Opens a run for one stream, so that no stream waits for the rest of another; or tells after how many ms it may. */
-  const open = ({ stream: { key }, kind, everyMs }: Due): Promise<number | 'opened'> =>
+  const open = ({ stream: { key }, kind, lists }: Due): Promise<number | 'opened'> =>
     withAccount(ctx.pg, ctx.account, async client => {
       const now = new Date(ctx.clock.now());
       const last = await lastEnd(client, { account: ctx.account, stream: key }, readBy[kind], now);
-      const untilMs = last && Math.max(last.endedMs + (last.massDeletion ? dayMs : everyMs), last.deferredMs ?? 0);
-      if (untilMs !== undefined && untilMs > now.getTime()) return untilMs - now.getTime();
+      const rests = lists.map(one => (tried.get(`${key} ${one.list}`) === one.checkedMs ? one.everyMs : 0));
+      const restMs = last?.massDeletion ? dayMs : Math.min(...rests);
+      const untilMs = Math.max((last?.endedMs ?? 0) + restMs, last?.deferredMs ?? 0);
+      if (untilMs > now.getTime()) return untilMs - now.getTime();
       if ((await notPaused(client, ctx.account, [key])).length === 0) return anywayMs;
       if ((await isOpen(client, ctx.account, [key], readBy[kind])) !== undefined) return anywayMs;
       await openRun(client, { account: ctx.account, kind, streams: [key], opener }, now);
+      for (const { list, checkedMs } of lists) tried.set(`${key} ${list}`, checkedMs);
       return 'opened';
     });
 
