@@ -238,6 +238,29 @@ test('a comment of an erased person is stored without what tells of them, and th
   ]);
 });
 
+test('rejects of two comments with one id are two, and each ends with its own issue', async () => {
+  await using s = await opened();
+  s.shows(one('a', 1), one('b', 2));
+  const broken = { ...said('1'), body: ['x'] };
+  Object.assign(s.details, { '/issues/a/comments': [broken], '/issues/b/comments': [broken, said('2')] });
+  await s.both();
+  const open = () => s.rows('select key, ask_id from sync.rejects where cleared_at is null order by 1');
+  expect(await open()).toEqual([
+    { key: 'a/1', ask_id: 'a' },
+    { key: 'b/1', ask_id: 'b' },
+  ]);
+  // What is wrong with one comment says nothing of that of another issue.
+  Object.assign(s.details, { '/issues/a/comments': [said('1')] });
+  s.later(3600);
+  await s.read();
+  expect([await open(), await s.live()]).toEqual([[{ key: 'b/1', ask_id: 'b' }], 'a/1 b/2']);
+  Object.assign(s.details, {
+    '/issues/a/comments': [said('1', 'edited')],
+    '/issues/b/comments': [said('1'), said('2')],
+  });
+  expect(await s.verify(comments, false)).toEqual([['a', 'comment edits do not move updated_at']]);
+});
+
 test('a malformed comment is rejected by itself; what it stands beside is stored, and nothing counts as gone', async () => {
   await using s = await opened();
   s.shows(one('a', 1));
