@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { addMirrors } from '../../../src/engine/database/mirrors.ts';
 import { openCandidates } from '../../../src/engine/database/open-candidates.ts';
 import { transaction } from '../../../src/engine/database/pool.ts';
+import { replay } from '../../../src/engine/load/replay.ts';
 import { readsOf, runStream } from '../../../src/engine/load/run-stream.ts';
 import { openRun, readProgress } from '../../../src/engine/runs/runs.ts';
 import { openVerification, readFindings } from '../../../src/engine/verify/verifications.ts';
@@ -94,6 +95,7 @@ async function opened() {
         .splice(0)
         .filter(path => path.endsWith('comments'))
         .sort(),
+    replay: (reject: unknown) => replay(ctx as never, tracker.streams, reject as number),
     erase: (contact: string) =>
       eraseCustomer(
         s.pool,
@@ -311,6 +313,40 @@ test('rejects of two comments with one id are two, and each ends with its own is
     '/issues/b/comments': [said('1'), said('2')],
   });
   expect(await s.verify(comments, false)).toEqual([['a', 'comment edits do not move updated_at']]);
+});
+
+test('a rejected comment is stored from its payload while its issue shows the comments of the same reading', async () => {
+  await using s = await opened();
+  s.shows(one('a', 1), one('b', 2));
+  // Its id and a field of it have the names of others.
+  const broken = { ...said('a'), body: ['x'], comments: [] };
+  Object.assign(s.details, { '/issues/a/comments': [broken, said('2')], '/issues/b/comments': [broken] });
+  await s.both();
+  const rejects = await s.rows('select id, ask_id from sync.rejects order by ask_id');
+  expect(rejects).toHaveLength(2);
+  expect(await s.replay(rejects[0]!.id)).toMatch(/^body: /);
+  await s.rows(`update sync.rejects set payload = replace(payload, '"body":["x"]', '"body":"seven"')`);
+  expect(await s.replay(rejects[0]!.id)).toBeUndefined();
+  expect(
+    await s.rows(`select issue_id, body, _payload -> 'comments' as own from tracker.comments where id = 'a'`),
+  ).toEqual([{ issue_id: 'a', body: 'seven', own: [] }]);
+  // Those of the other issue were read once more.
+  s.shows(one('b', 1025));
+  s.details['/issues/b/comments'] = [];
+  await s.both();
+  await s.rows('update sync.rejects set cleared_at = null');
+  expect(await s.replay(rejects[1]!.id)).toBe('issue b has comments of another reading; they are fetched again');
+  expect(await s.live()).toBe('a/2 a/a');
+});
+
+test('a rejected issue is stored from its payload', async () => {
+  await using s = await opened();
+  s.lists.issues = [{ ...one('a', 1), updated_at: 'yesterday' }];
+  await s.both();
+  await s.rows(`update sync.rejects set payload = replace(payload, 'yesterday', '${iso(1)}')`);
+  const [reject] = await s.rows('select id from sync.rejects');
+  expect(await s.replay(reject!.id)).toBeUndefined();
+  expect(await s.live('labels')).toBe('a/1');
 });
 
 test('a malformed comment is rejected by itself; what it stands beside is stored, and nothing counts as gone', async () => {
