@@ -130,7 +130,7 @@ function listOf(shared: Shared, stream: DeclaredList, all: readonly DeclaredStre
     ...(stream.kind !== 'incremental' && { fromTheBeginning: true }),
     request: (_list, ask) => ({ ...asked(ask), ...(time !== undefined && { stampedAt: at }) }),
     orderedBy: stream.kind === 'full refresh' ? () => Number.NaN : at,
-    ...(time !== undefined && { changedAt: at }),
+    ...(time !== undefined && { changedAt: at, datedBy: columnOf(stream, time) }),
     ...(stream.kind !== 'feed' && getOf(stream.options, check, record.name)),
     deletions: deletionsOf(stream),
     details,
