@@ -108,6 +108,10 @@ test('what cannot move is refused with the reason, and nothing is changed', asyn
       message: expect.stringContaining('this role may not move accounts'),
       remedy: expect.stringMatching(/in both warehouses\. Nothing was moved\.$/),
     });
+    const there = Object.assign(new URL(b!.url), { username: role, password: 'eve' }).href;
+    const owner = `in \\S+ the tables belong to \\S+, and this session is ${role}[\\s\\S]*grant \\S+ to ${role}\``;
+    const { code, stderr } = await run(a!, 'account', 'move', 'ada', '--to', there, '--yes');
+    expect([code, stderr]).toEqual([1, expect.stringMatching(owner)]);
   } finally {
     await rows(a!, `drop role ${role}`);
   }
