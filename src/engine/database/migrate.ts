@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { Away, exitCodes, isAway, isCanceled, ShelfdeskError } from '../../errors.ts';
 import { keepChecksums, refuseIfEdited } from './checksums.ts';
-import { addMirrors, type Mirror } from './mirrors.ts';
+import { addMirrors, type Mirror, sourceSchemas } from './mirrors.ts';
 import { openCandidates } from './open-candidates.ts';
 import { ownNames, type Queryable } from './pool.ts';
 import { connectSession, sessionTo } from './session/session.ts';
@@ -180,14 +180,6 @@ async function analyzeLoaded(client: pg.Client): Promise<{ busy?: string[] }> {
     if (is_locked || !(await analyze().then(Boolean, () => false))) busy.push(name);
   }
   return busy.length > 0 ? { busy } : {};
-}
-
-/** The schemas of mirrored tables; none before the tables exist. */
-export async function sourceSchemas(client: Queryable): Promise<string[]> {
-  const { rows } = await client.query("select to_regclass('sync.streams') is not null as there");
-  if (!rows[0].there) return [];
-  const { rows: found } = await client.query<{ source: string }>('select distinct source from sync.streams');
-  return found.map(({ source }) => source);
 }
 
 async function connect(url: string): Promise<pg.Client> {

@@ -18,6 +18,7 @@ import {
   type Stream,
 } from '../../sources/source.ts';
 import { checksumOf } from './checksums.ts';
+import type { Queryable } from './pool.ts';
 
 /**
  * SQL over `pg_namespace`: true for a schema of mirrored tables. These have `_payload`. sync.sources may not exist yet.
@@ -25,6 +26,14 @@ import { checksumOf } from './checksums.ts';
 export const isMirror = (schema: string): string => `exists (
   select from pg_class m join pg_attribute a on a.attrelid = m.oid
   where m.relnamespace = ${schema}.oid and m.relkind in ('r', 'p') and a.attname = '_payload')`;
+
+/** The schemas of mirrored tables; none before the tables exist. */
+export async function sourceSchemas(client: Queryable): Promise<string[]> {
+  const { rows } = await client.query("select to_regclass('sync.streams') is not null as there");
+  if (!rows[0].there) return [];
+  const { rows: found } = await client.query<{ source: string }>('select distinct source from sync.streams');
+  return found.map(({ source }) => source);
+}
 
 export type Mirror = Pick<Source, 'name' | 'streams' | 'tables' | 'schema'>;
 
