@@ -1,9 +1,13 @@
 /** `account move --to postgres://…`: an account goes from one real database to another. */
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { migrate, ownSql } from '../../src/engine/database/migrate.ts';
 import type { Mirror } from '../../src/engine/database/mirrors.ts';
 import { changeWarehouse, type Move, type Place } from '../../src/engine/runs/accounts/change-warehouse.ts';
+import { id, record } from '../../src/sources/record/record.ts';
+import { fullRefresh } from '../../src/sources/service/declared.ts';
+import { defineService } from '../../src/sources/service/service.ts';
 import { shelfdesk } from '../support/cli.ts';
 import { type Fleet, openFleet } from '../support/fleet.ts';
 import { ran } from '../support/here.ts';
@@ -20,6 +24,8 @@ const unlimited = {
   HELPDESK_CREDITS: String(noSandboxLimits.credits),
   HELPDESK_REQUESTS_PER_SECOND: String(noSandboxLimits.requestsPerSecond),
 };
+
+const manyAccounts = readFileSync(new URL('../../docs/how-to/many-accounts.md', import.meta.url), 'utf8');
 
 const stack = new AsyncDisposableStack();
 afterAll(() => stack.disposeAsync());
@@ -347,6 +353,20 @@ describe('a whole account', () => {
     expect(await rows(a!, covered)).toEqual([]);
   });
 
+  test('it is read-only in a table that a migration makes after the move', async () => {
+    const sale = record('sales', 'Sales.', { id: id() });
+    const kiosk = defineService({
+      ...{ name: 'kiosk', label: 'the kiosk', says: 'A kiosk.', limits: [], paginator: { type: 'single_page' } },
+      streams: [fullRefresh(sale, '/sales')],
+    });
+    await migrate(a!.url, ownSql, [kiosk]);
+    const sell = (account: string) =>
+      rows(a!, `insert into kiosk.sales values ($1, '1', now(), now(), now(), null, '{}')`, account);
+    await expect(sell('ada')).rejects.toThrow(/account 'ada' moved to/);
+    await sell('ben');
+    await rows(a!, `drop schema kiosk cascade; delete from sync.streams where source = 'kiosk'`);
+  });
+
   test('its rows are removed there by their command, and its name stays taken until that is given again', async () => {
     expect(await run(a!, 'account', 'remove', 'ada', '--yes')).toMatchObject({
       code: 0,
@@ -451,6 +471,18 @@ describe('an account that is read', () => {
       expect(await differences(a!.pool, world, 'cem')).toEqual([]);
     },
   );
+
+  test('where the new warehouse is lost, it is read on in the former one, once its mark is taken away', async () => {
+    expect((await run(b!, '--account', 'cem', 'sync', 'users')).stderr).toContain("account 'cem' moved to");
+    const [, steps] = /### The new warehouse is lost\n[\s\S]*?```sh\n([\s\S]*?)```/.exec(manyAccounts) ?? [];
+    const [, statement] = /^psql "\$DATABASE_URL" -c "(.*)"$/m.exec(steps!)!;
+    await rows(b!, statement!.replace('acme', 'cem'));
+    expect(await run(b!, '--account', 'cem', 'sync')).toMatchObject({ code: 0 });
+    expect(await differences(b!.pool, fleet.sandboxes.get('cem')!.world, 'cem')).toEqual([]);
+    const fenced = `select from pg_trigger where tgfoid = 'sync.refuse_moved'::regproc
+      and pg_get_triggerdef(oid) like '%"cem"%'`;
+    expect(await rows(b!, fenced)).toEqual([]);
+  });
 });
 
 /** Whole numbers that count something, and that no warehouse gives. A new column belongs here, or in src/engine/database/move/tables.ts. */

@@ -73,6 +73,7 @@ export async function migrate(url: string, sql: Sql = ownSql, sources: readonly 
     if (missing.includes(theViews)) await applyViews(client, await readViews(sql.views, sql.version));
     const files = await addMirrors(client, sources, missing.includes(theViews));
     await openCandidates(client, sources);
+    await settleMoves(client, url);
     await settleRoles(client);
     await settleJit(client);
     const leftOut = await analyzeLoaded(client);
@@ -106,6 +107,17 @@ async function applyMigrations(client: pg.Client, folder: string): Promise<void>
       .catch(() => {});
     throw error;
   });
+}
+
+/** Accounts that move, or have moved, are read-only in new tables too, and no longer where their mark is gone. */
+async function settleMoves(client: pg.Client, url: string): Promise<void> {
+  const { rowCount } = await client.query(
+    `select from pg_trigger g join pg_class c on c.oid = g.tgrelid
+     where g.tgfoid = to_regproc('sync.refuse_moved') and pg_has_role(c.relowner, 'usage') limit 1`,
+  );
+  if (rowCount === 0) return;
+  const { settleFences } = await import('./move/fence.ts');
+  await settleFences(url);
 }
 
 /**
