@@ -1,6 +1,7 @@
 /** `account move --to postgres://…`: an account goes from one real database to another. */
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { progressOf } from '../../src/cli/setup/move-warehouse.ts';
 import { systemClock } from '../../src/clock.ts';
 import { migrate, ownSql } from '../../src/engine/database/migrate.ts';
 import type { Mirror } from '../../src/engine/database/mirrors.ts';
@@ -126,6 +127,16 @@ test('what cannot move is refused with the reason, and nothing is changed', asyn
   expect(await run(a!, 'account', 'move', 'ada')).toMatchObject({ code: 2 });
   for (const db of [a!, b!]) expect(await rows(db, 'select from sync.moves')).toEqual([]);
   expect(await rows(a!, `select from pg_trigger where tgfoid = 'sync.refuse_moved'::regproc`)).toEqual([]);
+});
+
+test('the progress of a move that resumes counts what had come before, and not for its rate', () => {
+  let ms = 0;
+  const [begun, resumed] = [progressOf(10_000, 0, () => ms), progressOf(10_000, 5000, () => ms)];
+  expect(begun('a.a', 0)).toBe('0 of 10,000 rows: a.a');
+  ms = 2000;
+  expect(begun('a.a', 1000)).toBe('1,000 of 10,000 rows, 500 a second, 18 s left: a.a');
+  expect(resumed('a.a', 1000)).toBe('6,000 of 10,000 rows, 500 a second, 8 s left: a.a');
+  expect(resumed('a.a', null)).toBe('a.a is compared');
 });
 
 describe('a whole account', () => {
