@@ -330,6 +330,15 @@ describe('a whole account', () => {
       { problem: 'moved' },
     ]);
     expect((await run(a!, 'account', 'move', 'ada', '--to', b!.url)).stderr).toContain('already');
+    const { stdout } = await run(a!, '--account', 'ada', 'doctor', '--json');
+    const { results } = JSON.parse(stdout) as {
+      results: { account: string | null; name: string; says: string; remedy: string }[];
+    };
+    expect(results.filter(one => one.account === 'ada' && /failed|report it/.test(one.says + one.remedy))).toEqual([]);
+    expect(results.find(({ name }) => name === 'help desk')).toMatchObject({
+      says: expect.stringMatching(says),
+      remedy: expect.stringMatching(/^Work on it there/),
+    });
     // Others work.
     expect(await run(a!, '--account', 'ben', 'sync', 'users')).toMatchObject({ code: 0 });
   });
