@@ -67,7 +67,7 @@ async function memberBatch(
   if (ask_id === null || place === null) throw new NotStored(`its ${unitOf(stream)} is unknown; it is fetched again`);
   const asOf = await lockMembers(client, account, stream, ask_id);
   if (asOf?.getTime() !== at.asOfMs)
-    throw new NotStored(`${unitOf(stream)} ${ask_id} has ${stream.name} of another reading; they are fetched again`);
+    throw new NotStored(`${unitOf(stream)} ${ask_id} has ${stream.name} of another reading; fetched again`);
   const parent = { id: ask_id, [stream.membersField]: [raw] };
   const text = `{"id":${JSON.stringify(ask_id)},${JSON.stringify(stream.membersField)}:[${payload}]}`;
   const { batch, unreadable } = await detailBatch(stream, parent, { text, asOf: at.asOfMs });

@@ -335,7 +335,7 @@ test('a rejected comment is stored from its payload while its issue shows the co
   s.details['/issues/b/comments'] = [];
   await s.both();
   await s.rows('update sync.rejects set cleared_at = null');
-  expect(await s.replay(rejects[1]!.id)).toBe('issue b has comments of another reading; they are fetched again');
+  expect(await s.replay(rejects[1]!.id)).toBe('issue b has comments of another reading; fetched again');
   expect(await s.live()).toBe('a/2 a/a');
 });
 
