@@ -80,7 +80,7 @@ export async function settleCandidates(
   const source = sourceOf(ctx, stream.source);
   await askAnew(ctx.pg, claim, staleBefore(ctx, source));
   const { rows } = await scopeOf(ctx.pg, claim, stream);
-  const most = mostAccepted(ctx, rows, await acceptsDeletions(ctx.pg, claim.run));
+  const most = await mostAccepted(ctx, claim, rows, await acceptsDeletions(ctx.pg, claim.run));
   let { gone } = await countCandidates(ctx.pg, claim);
   // It stopped at a mass deletion, and nobody has confirmed it: what is back by now is found.
   if (gone > most) gone -= await askAnew(ctx.pg, claim);
