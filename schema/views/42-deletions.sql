@@ -101,22 +101,33 @@ comment on function sync.ticket_checked_at is
   'Last time at which a list of the source confirmed the ticket as stored here; null for a ticket that is deleted.';
 
 create or replace function sync.newest_change(account text, stream text) returns timestamptz
-language sql stable
-begin atomic
-  select case coalesce(k.source || '.' || k.follows, k.stream_key)
-    when 'helpdesk.tickets' then greatest(
-      (select max(t.updated_at) from helpdesk.tickets t where t.account_id = account and t._deleted_at is null),
-      (select max(t._deleted_at) from helpdesk.tickets t where t.account_id = account))
-    -- The list shows no creation time. A first load bounds it from one side only.
-    when 'helpdesk.customers' then greatest(
+language plpgsql stable
+as $$
+declare
+  dated sync.streams;
+  newest timestamptz;
+begin
+  select k.* into dated
+  from sync.streams asked join sync.streams k on k.stream_key = coalesce(asked.source || '.' || asked.follows, asked.stream_key)
+  where asked.stream_key = sync.key_of(newest_change.stream);
+  -- The list shows no creation time. A first load bounds it from one side only.
+  if dated.stream_key = 'helpdesk.customers' then
+    return greatest(
       (select max(c._created_before) from helpdesk.customers c
        where c.account_id = account and c._deleted_at is null and c._created_after > '1970-01-01T00:00:00Z'::timestamptz),
-      (select max(c._deleted_at) from helpdesk.customers c where c.account_id = account)) end
-  from sync.streams k
-  where k.stream_key = sync.key_of(newest_change.stream);
-end;
+      (select max(c._deleted_at) from helpdesk.customers c where c.account_id = account));
+  end if;
+  if dated.dated_by is null then return null; end if;
+  execute format(
+    'select greatest(
+       (select max(t.%I) from %I.%I t where t.account_id = $1 and t._deleted_at is null),
+       (select max(t._deleted_at) from %2$I.%3$I t where t.account_id = $1))', dated.dated_by, dated.source, dated.stream)
+  into newest using account;
+  return newest;
+end
+$$;
 comment on function sync.newest_change is
-  'Latest dated change of a record: update or deletion of tickets, creation or deletion of customers. A deletion counts as of the time by which it had happened. Null for streams without dates. Messages change with their tickets. The argument is the stream''s key, or its short name if only one source has a stream of that name.';
+  'Latest dated change of a record: update or deletion of tickets and of records with a time of change, creation or deletion of customers and of what a list shows by its creation. A deletion counts as of the time by which it had happened. Null for streams without dates. Messages and other details change with their records. The argument is the stream''s key, or its short name if only one source has a stream of that name.';
 
 create or replace function sync.deletes_checked_at(account text, stream text) returns timestamptz
 language sql stable
