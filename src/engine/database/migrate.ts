@@ -174,14 +174,17 @@ async function analyzeLoaded(client: pg.Client): Promise<{ busy?: string[] }> {
   // Others wait for the lock of migrations meanwhile. Asking for the size would wait for a session that locks the table.
   await client.query(`set lock_timeout = '1s'`);
   const { rows } = await client.query<{ name: string; is_locked: boolean }>(
-    `select t.oid::regclass::text as name, t.is_locked from (
-       select c.oid, exists (
-           select from pg_locks l where l.relation = c.oid and l.mode = 'AccessExclusiveLock' and l.pid <> pg_backend_pid()
-             and l.database = (select d.oid from pg_database d where d.datname = current_database())) as is_locked
-       from pg_class c join pg_namespace n on n.oid = c.relnamespace
-       where n.nspname = any ($2) and c.relkind = 'r' and pg_has_role(c.relowner, 'usage') and not pg_is_in_recovery()
-         and not exists (select from pg_stats s where s.schemaname = n.nspname and s.tablename = c.relname)) t
-     where case when t.is_locked then true else pg_relation_size(t.oid) > $1 end
+    // pg_stats is asked for the few large tables alone: all of it is a join over each column of the database.
+    `with large as materialized (
+       select * from (
+         select c.oid, n.nspname, c.relname, exists (
+             select from pg_locks l where l.relation = c.oid and l.mode = 'AccessExclusiveLock' and l.pid <> pg_backend_pid()
+               and l.database = (select d.oid from pg_database d where d.datname = current_database())) as is_locked
+         from pg_class c join pg_namespace n on n.oid = c.relnamespace
+         where n.nspname = any ($2) and c.relkind = 'r' and pg_has_role(c.relowner, 'usage') and not pg_is_in_recovery()) t
+       where case when t.is_locked then true else pg_relation_size(t.oid) > $1 end)
+     select t.oid::regclass::text as name, t.is_locked from large t
+     where not exists (select from pg_stats s where s.schemaname = t.nspname and s.tablename = t.relname offset 0)
      order by 1`,
     [leastBytes, schemas],
   );
