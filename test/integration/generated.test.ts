@@ -44,6 +44,11 @@ describe('is as it is generated:', () => {
     await expect(settingsPage()).toMatchFileSnapshot('../../docs/reference/settings.md');
   });
 
+  test('dbt/skills/shelfdesk/SKILL.md', async () => {
+    const { rows } = await db.pool.query(`select content from analytics.guide where key = 'skill/shelfdesk'`);
+    await expect(rows[0].content).toMatchFileSnapshot('../../dbt/skills/shelfdesk/SKILL.md');
+  });
+
   test('examples/dashboards', async () => {
     const all = await drawn(db.pool, await readQueries());
     const files = new Map([...superset(all)].map(([path, text]) => [join('superset', path), text]));
