@@ -23,7 +23,8 @@ is wrong sooner or later.
    `open_rejects` is not 0: so many records could not be stored. Offer the part that is complete. Do not estimate the rest.
 4. Refuse what the mirror does not have: ratings, custom fields, contents of attachments, who closed a ticket. In `analytics` and `safe` nobody
    has a name; ids and hashes stand for people.
-5. Say `complete_through` with the answer. Deletions after `deletes_checked_at` (null: any) are not known: say so if rows are counted.
+5. Say `complete_through` with the answer. Deletions after `deletes_checked_at`, and edits that the help desk does not announce after
+   `unchecked_since`, are not known (null: any): say so where it matters.
 
 Reckon "now" from `complete_through`, not from `now()`.
 
