@@ -25,7 +25,13 @@ interface Chart {
 
 const charts: readonly Chart[] = [
   { asks: 'how-complete', kind: 'table', width: 12 },
-  { asks: 'created-and-closed', kind: 'bars', width: 6, along: 'week', values: ['created', 'first_closed'] },
+  {
+    asks: 'created-and-closed',
+    kind: 'bars',
+    width: 6,
+    along: 'week',
+    values: ['created', 'first_closed', 'perhaps_earlier'],
+  },
   {
     ...{ asks: 'backlog-by-week', kind: 'lines', width: 6, along: 'day' },
     values: ['tickets', 'open', 'unassigned', 'unknown', 'uncertain'],
