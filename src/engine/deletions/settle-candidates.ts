@@ -80,8 +80,9 @@ export async function settleCandidates(
   const source = sourceOf(ctx, stream.source);
   await askAnew(ctx.pg, claim, staleBefore(ctx, source));
   const { rows } = await scopeOf(ctx.pg, claim, stream);
-  const most = await mostAccepted(ctx, claim, rows, await acceptsDeletions(ctx.pg, claim.run));
-  const { gone } = await countCandidates(ctx.pg, claim);
+  const { gone, left } = await countCandidates(ctx.pg, claim);
+  const accepts = gone + left === 0 || (await acceptsDeletions(ctx.pg, claim.run));
+  const most = await mostAccepted(ctx, claim, rows, accepts);
   const facts = factsOf(stream);
   const stage: Stage = { ctx, source, claim, stream, facts, most, rows, gone, marked: 0, failures: 0 };
   await narrow(stage);
@@ -89,8 +90,8 @@ export async function settleCandidates(
   const told = (await askEach(stage)) && (await askStale(stage)) && (await askAgain(stage));
   // A record that existed a moment ago is not believed deleted after a single 404.
   if (await areFew(stage, told)) await markAllDeleted(stage, told ? {} : { recent: false });
-  const { left } = await countCandidates(ctx.pg, claim);
-  const unknown = left + (await askForDeleted(stage));
+  const after = await countCandidates(ctx.pg, claim);
+  const unknown = after.left + (await askForDeleted(stage));
   return unknown > 0 ? `${unknown} ${stream.name} that no list shows could not be fetched by id` : undefined;
 }
 

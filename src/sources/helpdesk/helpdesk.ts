@@ -115,7 +115,7 @@ export const helpdesk: Source<HelpdeskPart> = {
     beside: [messages.key],
     isWanted: (source, { share }) => {
       const { ticketsPerHour, messagesAgeMs } = (source as unknown as { audit: AuditSettings }).audit;
-      return ticketsPerHour > 0 || messagesAgeMs !== undefined || share !== undefined;
+      return ticketsPerHour > 0 || messagesAgeMs !== undefined || (share ?? 0) > 0;
     },
     isThere: 'select from helpdesk.tickets t where t.account_id = $1 and t._messages_as_of is not null',
   },
