@@ -40,8 +40,11 @@ export async function bundle(root: string, to: string): Promise<void> {
         return met;
       };
       const [look, work, declared] = [under('cli/look/status'), under('cli/work/sync'), under('sources/declare')];
+      // All that `--version` needs stays apart.
+      const least = [under('main'), under('cli/output/terminal')];
       // A source of one's own imports `declare` while the common file is still being evaluated.
-      for (const id of look) if (work.has(id)) files.set(id, declared.has(id) ? 'declared' : 'common');
+      for (const id of look)
+        if (work.has(id) && !least.some(all => all.has(id))) files.set(id, declared.has(id) ? 'declared' : 'common');
     },
   };
   const isOf = (id: string, names: readonly string[]) => names.some(name => id === name || id.startsWith(`${name}/`));
