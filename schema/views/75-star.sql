@@ -191,7 +191,7 @@ select m.account_id || '/' || m.ticket_id as ticket_key, m.account_id as account
   m.account_id || '/' || m.customer_id as customer_key, m.account_id || '/' || m.inbox_id as inbox_key,
   m.account_id || '/' || m.user_id as user_key, m.account_id || '/' || m.first_responder_id as first_responder_key,
   (m.created_at at time zone l.zone)::date as created_date,
-  (m.first_closed_at at time zone l.zone)::date as first_closed_date,
+  (m.first_closed_at at time zone l.zone)::date as first_closed_date, (m.last_closed_at at time zone l.zone)::date as last_closed_date,
   m.ticket_id, m.number, m.state, m.type, m.messages_complete,
   m.created_at, m.updated_at, m.first_closed_at, m.first_closed_error_seconds, m.last_closed_at, m.last_closed_error_seconds, m.waiting_since,
   m.message_count, m.inbound_count, m.authored_count, m.automatic_count, m.note_count, m.other_count, m.attachment_count, m.agents_involved,
@@ -222,6 +222,8 @@ comment on column analytics.fact_tickets.created_date is
   'Day of created_at, in the time zone of the inbox or account; null if created_at is null. Joins analytics.dim_date.date_key.';
 comment on column analytics.fact_tickets.first_closed_date is
   'Day of first_closed_at, in the time zone of the inbox or account; null if first_closed_at is null. The ticket was closed at most first_closed_error_seconds before that time. Joins analytics.dim_date.date_key.';
+comment on column analytics.fact_tickets.last_closed_date is
+  'Day of last_closed_at, in the time zone of the inbox or account; null if last_closed_at is null. The ticket was closed at most last_closed_error_seconds before that time. Joins analytics.dim_date.date_key.';
 comment on column analytics.fact_tickets.ticket_id is 'Id at the source; joins safe.tickets.id.';
 comment on column analytics.fact_tickets.first_reply_after_creation_seconds is
   'From the creation of the ticket: seconds to the first team reply, or to the second if the team wrote first. Null if there is no such reply, or if it or the creation has no time. It is first_reply_seconds of analytics.countable_tickets. first_response_seconds begins with the first customer message instead.';
@@ -290,6 +292,99 @@ comment on column analytics.fact_turns.messages_complete is
   'True if all messages of the ticket are here: fact_tickets.messages_complete.';
 comment on column analytics.fact_turns.ticket_type is
   'Channel of the ticket, such as email, chat, web or phone: fact_tickets.type; null if the source shows none.';
+
+-- Each event is a branch of its own, so that a question about one of them reads no other, and what a question leaves out is not reckoned.
+create or replace view analytics.fact_ticket_events with (security_barrier) as
+with resolved as not materialized (select h.* from internal.ticket_history h where h.state in ('closed', 'archived')),
+closing as not materialized (
+  select h.* from resolved h
+  where not exists (select from resolved p where p.account_id = h.account_id and p.ticket_id = h.ticket_id and p.valid_to = h.valid_from)),
+-- A ticket without stored history was never anything else.
+single as not materialized (
+  select f.* from helpdesk.tickets t left join sync.accounts k on k.account_id = t.account_id cross join lateral sync.first_version(t, k.mirrored_since) f
+  where not exists (select from internal.ticket_history h where h.account_id = t.account_id and h.ticket_id = t.id))
+select e.account_id || '/' || e.ticket_id || '/' || e.event || '/' || date_part('epoch', e.happened_at) as event_key, e.account_id || '/' || e.ticket_id as ticket_key,
+  e.account_id as account_key, e.account_id || '/' || t.customer_id as customer_key, e.account_id || '/' || t.inbox_id as inbox_key,
+  e.account_id || '/' || e.user_id as user_key, e.account_id || '/' || e.from_user_id as from_user_key, e.account_id || '/' || e.done_by_id as done_by_key,
+  (e.happened_at at time zone t.time_zone)::date as date_key, e.event, e.happened_at, date_part('epoch', e.happened_at - e.change_after) as error_seconds, e.change_after, e.change_by,
+  coalesce((e.change_after at time zone t.time_zone)::date = (greatest(e.happened_at, e.change_by) at time zone t.time_zone)::date, false) as is_day_certain,
+  not e.is_first as was_seen, date_part('epoch', e.happened_at - t.created_at) as seconds_since_creation, e.closed_at,
+  t.type as ticket_type, e.ticket_id
+from (
+  select h.account_id, h.ticket_id, 'closed' as event, h.user_id, null::text as from_user_id, null::text as done_by_id, h.valid_from as happened_at, h.change_after,
+    h.change_by, h.is_first, null::timestamptz as closed_at
+  from closing h
+  union all
+  select f.account_id, f.ticket_id, 'closed', f.user_id, null, null, f.valid_from, f.change_after, f.change_by, true, null
+  from single f where f.state in ('closed', 'archived')
+  union all
+  select h.account_id, h.ticket_id, 'reopened', h.user_id, null, null, h.valid_from, h.change_after, h.change_by, false, (
+    select max(c.valid_from) from closing c where c.account_id = h.account_id and c.ticket_id = h.ticket_id and c.valid_from < h.valid_from)
+  from resolved p
+  join internal.ticket_history h on h.account_id = p.account_id and h.ticket_id = p.ticket_id and h.valid_from = p.valid_to
+  where (h.state in ('closed', 'archived')) is not true
+  union all
+  select h.account_id, h.ticket_id, 'assigned', h.user_id, null, null, h.valid_from, h.change_after, h.change_by, h.is_first, null
+  from internal.ticket_history h
+  where h.user_id is not null and not exists (
+    select from internal.ticket_history p
+    where p.account_id = h.account_id and p.ticket_id = h.ticket_id and p.valid_to = h.valid_from and p.user_id is not null)
+  union all
+  select f.account_id, f.ticket_id, 'assigned', f.user_id, null, null, f.valid_from, f.change_after, f.change_by, true, null
+  from single f where f.user_id is not null
+  union all
+  select h.account_id, h.ticket_id, 'handed_over', h.user_id, p.user_id, null, h.valid_from, h.change_after, h.change_by, false, null
+  from internal.ticket_history h
+  join internal.ticket_history p on p.account_id = h.account_id and p.ticket_id = h.ticket_id and p.valid_to = h.valid_from and p.user_id <> h.user_id
+  union all
+  select h.account_id, h.ticket_id, 'unassigned', null, p.user_id, null, h.valid_from, h.change_after, h.change_by, false, null
+  from internal.ticket_history h
+  join internal.ticket_history p on p.account_id = h.account_id and p.ticket_id = h.ticket_id and p.valid_to = h.valid_from and p.user_id is not null
+  where h.user_id is null
+  union all
+  select c.account_id, c.id, 'created', null, null, null, c.created_at, c.created_at, null, false, null from helpdesk.tickets c where c.created_at is not null
+  union all
+  select r.account_id, r.ticket_id, 'first_response', null, null, r.user_id, r.answered_at, r.answered_at, null, false, null
+  from internal.stored_reply_turns r where r.is_first_response and r.answered_at is not null) e
+join internal.countable_basics t on t.account_id = e.account_id and t.ticket_id = e.ticket_id;
+comment on view analytics.fact_ticket_events is
+  'One row per event of a ticket in analytics.fact_tickets: what the mirror saw of its history. The source keeps none: what was before the ticket was first seen, and what was changed and changed back between two readings, has no row. A ticket that was deleted and came back begins anew.';
+comment on column analytics.fact_ticket_events.event_key is 'Key of the row: ticket, event and time.';
+comment on column analytics.fact_ticket_events.ticket_key is 'The ticket; joins analytics.fact_tickets.ticket_key.';
+comment on column analytics.fact_ticket_events.account_key is 'The account; joins analytics.dim_account.account_key.';
+comment on column analytics.fact_ticket_events.customer_key is
+  'The customer of the ticket; null if it has none. Joins analytics.dim_customer.customer_key.';
+comment on column analytics.fact_ticket_events.inbox_key is
+  'The inbox that the ticket has now; null if it has none. Joins analytics.dim_inbox.inbox_key.';
+comment on column analytics.fact_ticket_events.user_key is
+  'The team member to whom the ticket was assigned after the event; null while unassigned, and for created and first_response. Joins analytics.dim_user.user_key.';
+comment on column analytics.fact_ticket_events.from_user_key is
+  'Of handed_over and unassigned: the team member who had the ticket before. Null for other events. Joins analytics.dim_user.user_key.';
+comment on column analytics.fact_ticket_events.done_by_key is
+  'Who did it: the author of a first_response. Null for all others, since the source does not say who closed, reopened or assigned a ticket. Joins analytics.dim_user.user_key.';
+comment on column analytics.fact_ticket_events.date_key is
+  'Day of happened_at, in the time zone of the inbox or account. Joins analytics.dim_date.date_key.';
+comment on column analytics.fact_ticket_events.event is
+  'created; first_response; closed (closed or archived after another state, or when first seen; archived after closed is none); reopened; assigned (nobody had it before); handed_over (from one team member to another); unassigned.';
+comment on column analytics.fact_ticket_events.happened_at is
+  'When it happened. Of created and first_response exactly; of others the time by which it had happened: see error_seconds and change_by. Without a time there is no row.';
+comment on column analytics.fact_ticket_events.error_seconds is
+  'Upper bound of how many seconds before happened_at it happened; 0 for created and first_response. Null if unknown.';
+comment on column analytics.fact_ticket_events.change_after is
+  'It happened after this time: the ticket was last seen otherwise then. Of created and first_response it is happened_at. Null if unknown.';
+comment on column analytics.fact_ticket_events.change_by is
+  'It happened by this time, if later than happened_at: an edit moved updated_at and this change did not. Null otherwise.';
+comment on column analytics.fact_ticket_events.is_day_certain is
+  'True if it happened on the day of date_key for sure: between change_after and happened_at (or change_by) no day ends.';
+comment on column analytics.fact_ticket_events.was_seen is
+  'False if the ticket was already closed, or assigned, when it was first seen: then happened_at is its updated_at of that time, and it may have been so since its creation.';
+comment on column analytics.fact_ticket_events.seconds_since_creation is
+  'Seconds from the creation of the ticket to happened_at: the least of the assigned ones of a ticket is its time to first assignment. Null if the creation has no time.';
+comment on column analytics.fact_ticket_events.closed_at is
+  'Of reopened: happened_at of the closing that it undoes, whose row says how certain that is. Null for other events.';
+comment on column analytics.fact_ticket_events.ticket_type is
+  'Channel of the ticket, such as email, chat, web or phone: fact_tickets.type; null if the source shows none.';
+comment on column analytics.fact_ticket_events.ticket_id is 'Id of the ticket at the source; joins safe.tickets.id.';
 
 create or replace view analytics.fact_ticket_labels with (security_barrier) as
 select t.account_id || '/' || t.ticket_id || '/' || l.label_id as ticket_label_key,

@@ -3,6 +3,7 @@ import { expect } from 'vitest';
 import { pick } from '../../packages/sandbox/src/random.ts';
 import { dayOf, endOfDay, nextDay, weekdays } from './business-in-words.ts';
 import type { Desk } from './desk-script.ts';
+import { eventRows } from './events-in-words.ts';
 import {
   addToBacklog,
   asOf,
@@ -280,6 +281,11 @@ async function compareStar(s: Scripted, accounts: readonly Account[], reckoned: 
   await sameRows(s, 'fact_messages', messageRows(counted));
   await sameRows(s, 'fact_turns', turnRows(counted));
   await sameRows(s, 'fact_ticket_labels', labelRows(counted));
+  await sameRows(
+    s,
+    'fact_ticket_events',
+    eventRows(counted.map(one => ({ ...one, periods: periodsOf(one.seen, known) }))),
+  );
   await sameRows(s, 'agent_daily', agentRows(counted));
   await sameRows(s, 'arrivals_hourly', arrivalRows(counted));
   await sameRows(s, 'customer_summary', customerRows(counted));

@@ -38,14 +38,15 @@ const notInStar =
 export const ticketRows = (all: readonly Counted[]): Row[] =>
   all.map(one => {
     const { account, ticket, metrics, isWhole, zone } = one;
-    const closed = metrics.first_closed_at as string | null;
+    const dayOfClosing = (at: unknown) => (at === null ? null : dayOf(zone, Date.parse(at as string)));
     return {
       ...Object.fromEntries(Object.entries(metrics).filter(([name]) => !notInStar.test(name))),
       ...keysOf(one),
       user_key: keyOf(account, ticket.user_id),
       first_responder_key: keyOf(account, metrics.first_responder_id as string | null),
       created_date: dayOf(zone, timeOf(ticket.created_at)),
-      first_closed_date: closed === null ? null : dayOf(zone, Date.parse(closed)),
+      first_closed_date: dayOfClosing(metrics.first_closed_at),
+      last_closed_date: dayOfClosing(metrics.last_closed_at),
       number: ticket.number,
       type: ticket.type,
       messages_complete: isWhole,

@@ -29,7 +29,7 @@ const ticketRelations = [
 const messageRelations = [
   ...['messages', 'attachments', 'ticket_metrics', 'countable_tickets', 'reply_turns'],
   ...['agent_daily', 'arrivals_hourly', 'fact_tickets', 'fact_messages', 'fact_turns'],
-  ...['ticket_targets', 'fact_targets'],
+  ...['ticket_targets', 'fact_targets', 'fact_ticket_events'],
 ];
 
 /** The work of the streams. A command loads only the work that it does, so that it starts quickly. */

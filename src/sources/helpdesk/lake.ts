@@ -38,6 +38,7 @@ export const lakeTables: readonly LakeTable[] = [
   { ...ofTicket, name: 'analytics.fact_tickets', byMonth, account: 'account_key', key: ['ticket_key'] },
   { ...ofTicket, name: 'analytics.fact_messages', byMonth, account: 'account_key', key: ['message_key'] },
   { ...ofTicket, name: 'analytics.fact_turns', account: 'account_key', key: ['turn_key'] },
+  { ...ofTicket, name: 'analytics.fact_ticket_events', account: 'account_key', key: ['event_key'] },
   { ...ofTicket, name: 'analytics.fact_ticket_labels', account: 'account_key', key: ['ticket_label_key'] },
   { ...ofCustomer, name: 'analytics.dim_customer', account: 'account_key', key: ['customer_key'] },
   { ...list, name: 'analytics.dim_inbox', account: 'account_key', key: ['inbox_key'] },

@@ -37,6 +37,7 @@ const questions: Uses = {
   reopened: { tickets: ['inbox_id', 'state'], inboxes: ['name'] },
   'resolution-time': { tickets: ['state'] },
   'returning-customers': { messages: ['type', 'direction'] },
+  'solved-by-agent': { tickets: ['user_id', 'state'] },
   'targets-by-week': { tickets: ['state'], messages: ofReply },
   'targets-kept': { tickets: ['inbox_id', 'state'], messages: ofReply, inboxes: ['name'] },
   'time-in-states': { tickets: ['inbox_id', 'state'], inboxes: ['name'] },
