@@ -435,18 +435,18 @@ comment on column analytics.fact_backlog.uncertain is
   'Number of tickets whose state at that time is uncertain; see analytics.backlog_daily.';
 
 create or replace view analytics.fact_targets with (security_barrier) as
-select g.account_id || '/' || g.ticket_id || '/' || g.metric as target_key, g.account_id || '/' || g.ticket_id as ticket_key,
+select concat_ws('/', g.account_id, g.ticket_id, g.metric, case when g.metric = 'next_reply' then g.turn end) as target_key, g.account_id || '/' || g.ticket_id as ticket_key,
   g.account_id as account_key, g.account_id || '/' || g.customer_id as customer_key, g.account_id || '/' || g.inbox_id as inbox_key,
   g.account_id || '/' || g.user_id as user_key,
   (g.created_at at time zone coalesce(own.time_zone, z.time_zone))::date as created_date,
-  g.created_at, g.metric, g.target_seconds, g.in_business_time, g.is_done, g.begins_at, g.due_at, g.seconds, g.error_seconds, g.outcome,
+  (g.begins_at at time zone coalesce(own.time_zone, z.time_zone))::date as begins_date, g.created_at, g.metric, g.turn, g.target_seconds, g.in_business_time, g.is_done, g.begins_at, g.due_at, g.seconds, g.error_seconds, g.outcome,
   g.messages_complete
 from analytics.ticket_targets g
 left join internal.own_zones own on own.account_id = g.account_id and own.inbox_id = g.inbox_id
 left join analytics.account_zones z on z.account_id = g.account_id;
 comment on view analytics.fact_targets is
   'One row per service target of a ticket in analytics.fact_tickets, and how the ticket keeps it: analytics.ticket_targets for BI tools.';
-comment on column analytics.fact_targets.target_key is 'Key of the row: ticket and metric.';
+comment on column analytics.fact_targets.target_key is 'Key of the row: ticket and metric; of next_reply the turn too.';
 comment on column analytics.fact_targets.ticket_key is 'The ticket; joins analytics.fact_tickets.ticket_key.';
 comment on column analytics.fact_targets.account_key is 'The account; joins analytics.dim_account.account_key.';
 comment on column analytics.fact_targets.customer_key is
@@ -457,6 +457,8 @@ comment on column analytics.fact_targets.user_key is
   'The assigned team member; null while unassigned. Joins analytics.dim_user.user_key.';
 comment on column analytics.fact_targets.created_date is
   'Day of created_at of the ticket, in the time zone of the inbox or account; null if created_at is null. Joins analytics.dim_date.date_key.';
+comment on column analytics.fact_targets.begins_date is
+  'Day of begins_at, in the time zone of the inbox or account; null if begins_at is null. Joins analytics.dim_date.date_key.';
 
 create or replace view analytics.fact_shelf_volumes with (security_barrier) as
 select s.account_id || '/' || s.owner_id || '/' || s.shelf_id || '/' || s.volume_id as shelf_volume_key,

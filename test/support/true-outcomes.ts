@@ -22,6 +22,7 @@ export function checkOutcome(claim: Claim): void {
   // What nobody can read, nobody can know.
   if ((row.outcome !== 'met' && row.outcome !== 'missed') || desk.unreadable.has(id)) return;
   if (row.metric === 'resolution') checkResolution(id, claim);
+  else if (row.metric === 'resolution_without_hold') checkWithoutHold(id, claim);
   else checkResponse(id, claim);
 }
 
@@ -60,6 +61,26 @@ function checkResolution(id: string, { row, desk, periods, readMs }: Claim): voi
     const says = `${id} was closed at ${new Date(fromMs).toISOString()}, and not missed by ${row.due_at}`;
     expect(fromMs > dueMs || (silent && fromMs > readMs), says).toBe(true);
   }
+}
+
+/** Where the mirror saw each state that the ticket was in: the time that it took is that of the script. */
+function checkWithoutHold(id: string, { row, one, desk, periods }: Claim): void {
+  const life = desk.lives
+    .get(id)!
+    .map(({ fromMs, was }) => ({ fromMs, state: was === undefined ? 'gone' : String(JSON.parse(was)[0]) }))
+    .filter(({ state }, i, all) => state !== all[i - 1]?.state);
+  const seen = statesOf(periods).map(({ state }) => state);
+  if (!row.is_done || periods.some(({ by }) => by !== null) || life.map(({ state }) => state).join() !== seen.join())
+    return;
+  const isResolved = (i: number) => /^(closed|archived)$/.test(life[i]?.state ?? '');
+  const closing = life.findLastIndex((_, i) => isResolved(i) && !isResolved(i - 1));
+  const lasts = one.business ?? ((since: number, until: number) => (until - since) / 1000);
+  const took = life
+    .slice(0, closing)
+    .reduce((sum, { fromMs, state }, i) => sum + (state === 'hold' ? 0 : lasts(fromMs, life[i + 1]!.fromMs)), 0);
+  expect(took <= Number(row.target_seconds), `${id} took ${took} s without hold, and ${row.outcome}`).toBe(
+    row.outcome === 'met',
+  );
 }
 
 function checkResponse(id: string, { row, one, desk }: Claim): void {

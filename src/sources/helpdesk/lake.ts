@@ -45,5 +45,5 @@ export const lakeTables: readonly LakeTable[] = [
   { ...list, name: 'analytics.dim_label', account: 'account_key', key: ['label_key'] },
   { ...list, name: 'analytics.dim_user', account: 'account_key', key: ['user_key'] },
   { ...list, name: 'analytics.inbox_zones', key: ['inbox_id'] },
-  { name: 'analytics.service_targets', unit: 'status', key: ['inbox_id', 'label_id', 'metric'] },
+  { name: 'analytics.service_targets', unit: 'status', key: ['inbox_id', 'label_id', 'metric', 'valid_to'] },
 ];

@@ -39,6 +39,7 @@ const questions: Uses = {
   'returning-customers': { messages: ['type', 'direction'] },
   'solved-by-agent': { tickets: ['user_id', 'state'] },
   'targets-by-week': { tickets: ['state'], messages: ofReply },
+  'targets-in-force': { tickets: ['state'], messages: ofReply },
   'targets-kept': { tickets: ['inbox_id', 'state'], messages: ofReply, inboxes: ['name'] },
   'time-in-states': { tickets: ['inbox_id', 'state'], inboxes: ['name'] },
   'waits-by-channel': { tickets: ['type'], messages: ofReply },
