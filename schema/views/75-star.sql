@@ -434,6 +434,99 @@ comment on column analytics.fact_backlog.tickets is 'Number of tickets, without 
 comment on column analytics.fact_backlog.uncertain is
   'Number of tickets whose state at that time is uncertain; see analytics.backlog_daily.';
 
+create or replace view analytics.fact_backlog_months with (security_barrier) as
+-- Per account, the ends of its months and of its last day that is over in all its zones, plus one microsecond: as in internal.backlog.
+with first as materialized (select date_trunc('month', (min(t.created_at) - interval '1 day') at time zone 'UTC') as month from helpdesk.tickets t),
+zone as (
+  select z.account_id, z.time_zone, array_agg(d.day order by d.day) as days,
+    array_agg(((d.day + 1)::timestamp at time zone z.time_zone) + interval '1 microsecond' order by d.day) as ends
+  from (
+    select a.account_id, a.time_zone, min((c.complete_through at time zone a.time_zone)::date - 1) over (partition by a.account_id) as last_day
+    from (select account_id, time_zone from analytics.account_zones union select account_id, time_zone from analytics.inbox_zones) a
+    join analytics.completeness c on c.account_id = a.account_id and c.source = 'helpdesk' and c.stream = 'tickets') z
+  cross join lateral (
+    select least((m.at + interval '1 month')::date - 1, z.last_day) as day
+    from generate_series((select f.month from first f), z.last_day::timestamp, interval '1 month') m (at)) d
+  group by z.account_id, z.time_zone),
+month as materialized (
+  select c.last, array(select m.at at time zone 'UTC' from generate_series((select f.month from first f), c.through, interval '1 month') m (at)) as starts
+  from (
+    select min(c.complete_through) - interval '3 days' as last, max(c.complete_through) at time zone 'UTC' + interval '2 months' as through
+    from analytics.completeness c where c.source = 'helpdesk' and c.stream = 'tickets') c),
+version as not materialized (
+  select h.*, analytics.is_backlog(h.state, h.spam, h.trash) as counts
+  from (
+    select h.* from internal.ticket_history h
+    union all
+    select f.* from helpdesk.tickets t left join sync.accounts k on k.account_id = t.account_id cross join lateral sync.first_version(t, k.mirrored_since) f
+    where not exists (select from internal.ticket_history h where h.account_id = t.account_id and h.ticket_id = t.id)) h),
+-- Open work, what existed and was not seen yet, and what may have been open work: a change to or from it may have come before or after.
+span as (
+  select v.account_id, v.ticket_id, v.state, v.user_id, v.inbox_id, v.label_ids, v.valid_from as since, v.valid_to as until, v.change_by, v.deleted_after,
+    true as is_counted, true as is_known
+  from version v where v.counts
+  union all
+  select v.account_id, v.ticket_id, null, null, null, null, v.change_after + interval '1 second', v.valid_from, null, null, true, false
+  from version v where v.is_first
+  union all
+  select v.account_id, v.ticket_id, v.state, v.user_id, v.inbox_id, v.label_ids,
+    greatest(o.valid_from, o.change_by, v.change_after + interval '1 microsecond'), v.valid_from, null, null, false, false
+  from internal.ticket_history v
+  join internal.ticket_history o on o.account_id = v.account_id and o.ticket_id = v.ticket_id and o.valid_to = v.valid_from
+  where analytics.is_backlog(v.state, v.spam, v.trash) and not v.is_first and not analytics.is_backlog(o.state, o.spam, o.trash)
+  union all
+  select o.account_id, o.ticket_id, o.state, o.user_id, o.inbox_id, o.label_ids, v.valid_from, least(v.change_by, v.valid_to), null, null, false, false
+  from internal.ticket_history v
+  join internal.ticket_history o on o.account_id = v.account_id and o.ticket_id = v.ticket_id and o.valid_to = v.valid_from
+  where v.change_by > v.valid_from and not v.is_first and not analytics.is_backlog(v.state, v.spam, v.trash) and analytics.is_backlog(o.state, o.spam, o.trash))
+select concat_ws('/', s.account_id, e.day, s.ticket_id, k.label_id) as backlog_key, s.account_id || '/' || s.ticket_id as ticket_key, e.day as date_key,
+  s.account_id as account_key,
+  s.account_id || '/' || t.customer_id as customer_key, s.account_id || '/' || s.inbox_id as inbox_key, s.account_id || '/' || s.user_id as user_key,
+  s.account_id || '/' || k.label_id as label_key, s.state, t.type as ticket_type, s.is_counted,
+  s.is_known and coalesce(s.change_by <= e.at, true) and coalesce(s.deleted_after >= e.at, true) and (s.until is null or coalesce((
+    select coalesce(n.change_after >= e.at, false) from internal.ticket_history n
+    where n.account_id = s.account_id and n.ticket_id = s.ticket_id and n.valid_from = s.until), s.deleted_after is not null)) as is_certain,
+  s.ticket_id
+from span s
+join analytics.account_zones w on w.account_id = s.account_id
+left join internal.own_zones own on own.account_id = s.account_id and own.inbox_id = s.inbox_id
+-- PostgreSQL expects one zone, and would read the history once for each: hence a left join, which coalesce keeps one.
+left join zone z on z.account_id = s.account_id and z.time_zone = coalesce(own.time_zone, w.time_zone)
+cross join lateral (
+  select coalesce(width_bucket(s.since, z.ends), 0) as after, coalesce(width_bucket(s.until, z.ends), cardinality(z.ends), 0) as through) b
+cross join lateral (select z.days[n] as day, z.ends[n] - interval '1 microsecond' as at from generate_series(b.after + 1, b.through) n) e
+join helpdesk.tickets t on t.account_id = s.account_id and t.id = s.ticket_id
+left join lateral (select distinct u.label_id from unnest(s.label_ids) u (label_id) where u.label_id is not null) k on true
+where b.after < b.through
+  -- Most versions end in their month, in whatever zone: this goes before all joins.
+  and (s.until is null or s.until > (select last from month)
+    or width_bucket(s.since - interval '15 hours', (select starts from month)) < width_bucket(s.until + interval '15 hours', (select starts from month)));
+comment on view analytics.fact_backlog_months is
+  'The backlog at the end of each month of all time, and of the last day that is over: one row per day, ticket and label, for its channel, labels, inbox and team member at that time. Count tickets once: count(distinct ticket_key) filter (where is_counted) is the backlog, and the same of rows that are not is_certain by how many it may be wrong. Days and tickets as in analytics.fact_backlog, which has every day of the last 90.';
+comment on column analytics.fact_backlog_months.backlog_key is 'Key of the row: account, day, ticket and label.';
+comment on column analytics.fact_backlog_months.ticket_key is
+  'Key of the ticket, as in analytics.fact_tickets if it still counts there.';
+comment on column analytics.fact_backlog_months.date_key is
+  'The last day of a month, or the last day that is over; joins analytics.dim_date.date_key.';
+comment on column analytics.fact_backlog_months.account_key is 'The account; joins analytics.dim_account.account_key.';
+comment on column analytics.fact_backlog_months.customer_key is
+  'The customer of the ticket; null if it has none. Joins analytics.dim_customer.customer_key.';
+comment on column analytics.fact_backlog_months.inbox_key is
+  'The inbox at that time; null if state is null, or if the ticket had no inbox. Joins analytics.dim_inbox.inbox_key.';
+comment on column analytics.fact_backlog_months.user_key is
+  'Assigned team member at that time; null if state is null, or if the ticket was unassigned. Joins analytics.dim_user.user_key.';
+comment on column analytics.fact_backlog_months.label_key is
+  'A label at that time; null if state is null, or if the ticket had none. A ticket with two labels has two rows. Joins analytics.dim_label.label_key.';
+comment on column analytics.fact_backlog_months.state is
+  'State at the end of the day; null if unknown: the ticket existed, and was first seen later.';
+comment on column analytics.fact_backlog_months.ticket_type is
+  'Channel of the ticket, such as email, chat, web or phone; null if the source shows none.';
+comment on column analytics.fact_backlog_months.is_counted is
+  'True if the ticket counts as open work. False if it may only have been: the change to or from these values is uncertain, and may have come before or after.';
+comment on column analytics.fact_backlog_months.is_certain is
+  'True if the ticket was so for sure at that time: see analytics.tickets_as_of.';
+comment on column analytics.fact_backlog_months.ticket_id is 'Id of the ticket at the source; joins safe.tickets.id.';
+
 create or replace view analytics.fact_targets with (security_barrier) as
 select concat_ws('/', g.account_id, g.ticket_id, g.metric, case when g.metric = 'next_reply' then g.turn end) as target_key, g.account_id || '/' || g.ticket_id as ticket_key,
   g.account_id as account_key, g.account_id || '/' || g.customer_id as customer_key, g.account_id || '/' || g.inbox_id as inbox_key,

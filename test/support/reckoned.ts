@@ -23,6 +23,7 @@ import { type Scripted, second } from './scripted.ts';
 import {
   agentRows,
   arrivalRows,
+  backlogMonthRows,
   backlogRows,
   type Counted,
   customerRows,
@@ -320,6 +321,7 @@ async function compareStar(s: Scripted, accounts: readonly Account[], reckoned: 
   const past = accounts.map(({ name, seen, zoneOf }) => ({
     account: name,
     tickets: [...seen.values()].map(one => ({
+      ticket: latest(one),
       created: timeOf(latest(one).created_at),
       periods: periodsOf(one, known),
     })),
@@ -328,6 +330,7 @@ async function compareStar(s: Scripted, accounts: readonly Account[], reckoned: 
     zoneOf,
   }));
   await sameRows(s, 'fact_backlog', backlogRows(past));
+  await sameRows(s, 'fact_backlog_months', backlogMonthRows(past));
 }
 
 export async function compareAll(s: Scripted, accounts: readonly Account[], rng: () => number): Promise<void> {

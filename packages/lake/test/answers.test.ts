@@ -72,6 +72,7 @@ const views = [
   'countable_tickets',
   'customer_summary',
   'fact_backlog',
+  'fact_backlog_months',
   'fact_targets',
   'message_kinds',
   'message_senders',

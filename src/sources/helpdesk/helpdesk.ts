@@ -24,7 +24,7 @@ const leastToleranceMs = 5000;
 
 const ticketRelations = [
   ...['tickets', 'ticket_labels', 'ticket_history', 'ticket_state_intervals', 'inboxes', 'labels'],
-  ...['dim_inbox', 'dim_label', 'fact_ticket_labels', 'fact_backlog'],
+  ...['dim_inbox', 'dim_label', 'fact_ticket_labels', 'fact_backlog', 'fact_backlog_months'],
 ];
 const messageRelations = [
   ...['messages', 'attachments', 'ticket_metrics', 'countable_tickets', 'reply_turns'],

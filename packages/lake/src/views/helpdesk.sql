@@ -338,3 +338,61 @@ join analytics.account_zones whole on whole.account_id = b.account_id
 -- The last day that is over wherever the account has an inbox, so that all its inboxes have the same days.
 join (select z.account_id, min(z.last_day) as last_day from zones z group by z.account_id) l on l.account_id = b.account_id
 where coalesce(own.time_zone, whole.time_zone) = b.time_zone and b.day between l.last_day - 89 and l.last_day;
+
+create or replace view analytics.fact_backlog_months as
+with zone as (
+  select z.account_id, z.time_zone, min(timezone(z.time_zone, c.complete_through)::date - 1) over (partition by z.account_id) as last_day
+  from (
+    select a.account_id, a.time_zone from analytics.account_zones a
+    union
+    select i.account_id, i.time_zone from analytics.inbox_zones i) z
+  join analytics.completeness c on c.account_id = z.account_id and c.source = 'helpdesk' and c.stream = 'tickets'),
+-- Each row with the one before it and the one after.
+version as (
+  select h.*, analytics.is_backlog(h.state, h.spam, h.trash) as counts, lead(h.valid_from) over w as next_from, lead(h.change_after) over w as next_after,
+    lag({'state': h.state, 'inbox_id': h.inbox_id, 'user_id': h.user_id, 'label_ids': h.label_ids, 'valid_from': h.valid_from, 'valid_to': h.valid_to,
+      'change_by': h.change_by, 'counts': analytics.is_backlog(h.state, h.spam, h.trash)}) over w as o
+  from safe.ticket_history h
+  window w as (partition by h.account_id, h.ticket_id order by h.valid_from)),
+span as (
+  select v.account_id, v.ticket_id, v.state, v.user_id, v.inbox_id, v.label_ids, v.valid_from as since, v.valid_to as until, v.change_by, v.deleted_after,
+    v.next_from, v.next_after, true as is_counted, true as is_known
+  from version v
+  where v.counts
+  union all
+  select v.account_id, v.ticket_id, null, null, null, null, v.change_after + interval 1 second, v.valid_from, null, null, null, null, true, false
+  from version v
+  where v.is_first
+  union all
+  select v.account_id, v.ticket_id, v.state, v.user_id, v.inbox_id, v.label_ids,
+    greatest(v.o.valid_from, v.o.change_by, v.change_after + interval 1 microsecond), v.valid_from, null, null, null, null, false, false
+  from version v
+  where v.counts and not v.is_first and v.o.valid_to = v.valid_from and not v.o.counts
+  union all
+  select v.account_id, v.ticket_id, v.o.state, v.o.user_id, v.o.inbox_id, v.o.label_ids, v.valid_from, least(v.change_by, v.valid_to), null, null, null, null,
+    false, false
+  from version v
+  where v.change_by > v.valid_from and not v.is_first and not v.counts and v.o.valid_to = v.valid_from and v.o.counts),
+day as (
+  select s.*, z.time_zone, z.last_day, unnest(generate_series(date_trunc('month', timezone(z.time_zone, s.since)),
+    least(timezone(z.time_zone, s.until), z.last_day::timestamp), interval 1 month)) as month
+  from span s
+  left join analytics.inbox_zones own on own.account_id = s.account_id and own.inbox_id = s.inbox_id and own.is_own
+  join analytics.account_zones w on w.account_id = s.account_id
+  join zone z on z.account_id = s.account_id and z.time_zone = coalesce(own.time_zone, w.time_zone)),
+moment as (
+  select d.*, least(last_day(d.month), d.last_day) as date_key, timezone(d.time_zone, (least(last_day(d.month), d.last_day) + 1)::timestamp) as at_end
+  from day d),
+label as (
+  select m.*, unnest(case when len(list_filter(m.label_ids, lambda l: l is not null)) > 0 then list_distinct(m.label_ids) else [null] end) as label_id
+  from moment m
+  where m.since <= m.at_end and (m.until is null or m.until > m.at_end))
+select concat_ws('/', l.account_id, l.date_key, l.ticket_id, l.label_id) as backlog_key, l.account_id || '/' || l.ticket_id as ticket_key, l.date_key,
+  l.account_id as account_key, l.account_id || '/' || t.customer_id as customer_key, l.account_id || '/' || l.inbox_id as inbox_key,
+  l.account_id || '/' || l.user_id as user_key, l.account_id || '/' || l.label_id as label_key, l.state, t.type as ticket_type, l.is_counted,
+  l.is_known and coalesce(l.change_by <= l.at_end, true) and coalesce(l.deleted_after >= l.at_end, true) and case
+    when l.until is null then true
+    when l.next_from = l.until then coalesce(l.next_after >= l.at_end, false)
+    else l.deleted_after is not null end as is_certain, l.ticket_id
+from label l
+join safe.tickets t on t.account_id = l.account_id and t.id = l.ticket_id;

@@ -21,6 +21,7 @@ const questions: Uses = {
   'age-of-open-tickets': { tickets: ['state'], messages: ofReply },
   'arrivals-by-hour-and-weekday': { messages: ['type', 'direction', 'created_at'] },
   'as-of': { tickets: ['user_id', 'state'] },
+  'backlog-by-channel': { tickets: ['state', 'type'] },
   'backlog-by-inbox': { tickets: ['inbox_id', 'state'], inboxes: ['name'] },
   'backlog-by-week': { tickets: ['user_id', 'state'] },
   'business-hours': { tickets: ['inbox_id'], messages: ofReply, inboxes: ['name'] },
