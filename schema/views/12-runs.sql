@@ -34,7 +34,7 @@ comment on view sync.live_workers is
 comment on table sync.stored_runs is 'Runs as stored. A run whose process died is still `running` here; read sync.runs instead.';
 comment on column sync.stored_runs.id is 'Number of the run.';
 comment on column sync.stored_runs.kind is
-  'sync, backfill, verify: a command. fresh, nightly: the schedule. fresh also resumes streams that the daily quota deferred. sweep: a command or the nightly schedule. hydrate: fetches waiting tickets or volumes by id. audit: checks the mirror with credits that no other work needs.';
+  'sync, backfill, verify: a command. fresh, nightly: the schedule. fresh also resumes streams that the daily quota deferred. sweep: a command, a worker by day, or the nightly schedule. hydrate: fetches waiting tickets or volumes by id. audit: checks the mirror with credits that no other work needs.';
 comment on column sync.stored_runs.state is
   'running, completed, partial (ended, but some data could not be read), failed, or interrupted (the next run resumes the work).';
 comment on column sync.stored_runs.started_at is 'Start of the run.';

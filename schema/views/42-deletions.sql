@@ -160,3 +160,27 @@ begin atomic
 end;
 comment on function sync.deletes_checked_at is
   'Up to this time, the source had deleted none of the records that the stream shows as existing. Null if that is unknown, such as before the first whole sweep. Messages and volumes leave with their tickets and shelves. The argument is the stream''s key, or its short name if only one source has a stream of that name.';
+
+create or replace function sync.unchecked_since(account text, stream text) returns timestamptz
+language sql stable
+begin atomic
+  -- Null if one part of it is unknown: least() would leave that part out.
+  select case when count(at) = count(*) then min(at) end
+  from sync.streams k
+  cross join lateral (
+    select sync.deletes_checked_at(account, k.stream_key) as at
+    union all select (
+      select case when count(*) = 1 then min(s.as_of) end from sync.swept s
+      where s.account_id = account and s.stream_key = k.stream_key and s.list = 'details')
+    where k.stream_key = 'helpdesk.messages'
+    union all select (
+      select case when bool_and(v._checked_at is not null) then min(v._checked_at) end
+      from books.volumes v where v.account_id = account and v._deleted_at is null and exists (
+        select from books.shelf_volumes m where m.account_id = account and m.volume_id = v.id and m._removed_at is null))
+    where k.stream_key = 'books.volumes'
+    -- When the details of a further source were read again is not noted for all of them.
+    union all select null where k.follows is not null and k.source not in ('helpdesk', 'books')) part
+  where k.stream_key = sync.key_of(unchecked_since.stream);
+end;
+comment on function sync.unchecked_since is
+  'Edits and deletions that the source does not announce would have been found if they had happened before this time, but for records of sync.rejects, which cannot be read. Null: not all of the stream was read again yet. The argument is the stream''s key, or its short name if only one source has a stream of that name.';

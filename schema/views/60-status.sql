@@ -205,7 +205,8 @@ select s.account_id, k.stream,
   sync.change_latency(s.account_id, s.stream_key, 50) as latency_p50,
   sync.change_latency(s.account_id, s.stream_key, 95) as latency_p95,
   s.stream_key,
-  sync.complete_from(s.account_id, s.stream_key) as complete_from
+  sync.complete_from(s.account_id, s.stream_key) as complete_from,
+  sync.unchecked_since(s.account_id, s.stream_key) as unchecked_since
 from (
   select distinct c.account_id, k.stream_key
   from sync.coverage c join sync.streams k on c.source = k.source and c.stream in (k.stream, k.follows)
@@ -264,6 +265,8 @@ comment on column sync.status.last_error is 'Error of the last run.';
 comment on column sync.status.source is 'Source of the stream: helpdesk or books.';
 comment on column sync.status.deletes_checked_at is
   'None of the rows shown here had been deleted at the source before this time; null if unknown, such as before the first whole sweep. Messages and volumes: as of their tickets and shelves. Users: as of the last full read that showed every user here.';
+comment on column sync.status.unchecked_since is
+  'Edits and deletions that the source does not announce would have been found if they had happened before this time; null if not all of the stream was read again yet. See sync.unchecked_since.';
 comment on column sync.status.differ_at_most_percent is
   'Upper bound, in percent with 95 % confidence, of the share of stored records that differ from the source, from random comparisons of the last seven days. For messages: of tickets with complete messages. Null without comparisons. sync.audit_confidence has the bounds by field.';
 comment on column sync.status.differ_as_of is 'The oldest comparison behind this bound, by the source''s clock.';

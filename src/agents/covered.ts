@@ -17,6 +17,8 @@ export interface Covered {
   readonly open_rejects: number;
   /** Null: unknown. */
   readonly deletes_checked_at: Date | null;
+  /** Changes that nobody announces are known up to this time; null: unknown. */
+  readonly unchecked_since: Date | null;
   /** Why deletions can never be known; null if they can. */
   readonly deletions_unknown: string | null;
   /** Upper bound, in percent, of the rows that differ from the source (95 % confidence); null without an audit. */
@@ -48,7 +50,7 @@ export async function readCovered(
      select a.account_id as account, sync.name_of(k.stream_key) as stream, s.complete_from, s.complete_through, g.gap_count, coalesce(s.waiting, 0)::int as waiting,
        (select count(*)::int from sync.rejects r
         where r.account_id = a.account_id and r.source = k.source and r.stream in (k.stream, k.follows) and r.cleared_at is null) as open_rejects,
-       s.deletes_checked_at, k.deletions as deletions_unknown, s.differ_at_most_percent::float8 as differ_at_most_percent, s.differ_as_of,
+       s.deletes_checked_at, s.unchecked_since, k.deletions as deletions_unknown, s.differ_at_most_percent::float8 as differ_at_most_percent, s.differ_as_of,
        to_jsonb(g.gaps[1:${mostGaps}]) as gaps
      from asked a cross join sync.streams k
      left join (

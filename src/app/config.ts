@@ -401,7 +401,11 @@ function configOf(given: Given): Config {
     databaseUrl: value.DATABASE_URL,
     redisUrl: value.REDIS_URL,
     proxies: proxiesOf(value),
-    sweep: { ageMs: value.SWEEP_AGE_DAYS * dayMs, mostDeleted: value.SWEEP_MOST_DELETED_PERCENT / 100 },
+    sweep: {
+      ageMs: value.SWEEP_AGE_DAYS * dayMs,
+      mostDeleted: value.SWEEP_MOST_DELETED_PERCENT / 100,
+      share: value.SWEEP_SHARE_PERCENT / 100,
+    },
     schedule: {
       fresh: value.SCHEDULE_FRESH,
       nightly: value.SCHEDULE_NIGHTLY,

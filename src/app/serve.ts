@@ -3,6 +3,7 @@
 import { systemClock } from '../clock.ts';
 import type { Job } from '../engine/queue/job.ts';
 import { keepReconciling, type Member, openWaiting, reconcile } from '../engine/queue/reconcile.ts';
+import { keepRereading } from '../engine/queue/reread.ts';
 import { keepSchedule } from '../engine/queue/schedule.ts';
 import { work } from '../engine/queue/worker.ts';
 import { forgetOld } from '../engine/runs/slots.ts';
@@ -91,7 +92,7 @@ export async function serve(rounds: Rounds, config: Config, jobs: readonly Job[]
   let lookedMs = 0;
   let forgotMs = Number.NEGATIVE_INFINITY;
   const openWhatIsDue = async () => {
-    let opened = await schedule.look();
+    let opened = (await schedule.look()) || (await rereading.look());
     const nowMs = ctx.clock.monotonic();
     if (mayWait || quiet.some(({ aborted }) => aborted) || nowMs - lookedMs >= anywayMs) {
       mayWait = false;
@@ -124,6 +125,7 @@ export async function serve(rounds: Rounds, config: Config, jobs: readonly Job[]
     ctx.clock.sleep(waitMs, over).then(openDue, () => {});
   };
   const schedule = stack.use(keepSchedule(ctx, config.schedule, presence.id, alarm));
+  const rereading = keepRereading(ctx, presence.id);
   const afterEach = (stream: string) => {
     // Other work may wait after the end of a stream of details, which runs for some minutes. Lists report stored rows
     // themselves.

@@ -200,7 +200,12 @@ const accountSettings = {
   SWEEP_AGE_DAYS: {
     schema: count(1).default(7),
     default: '7',
-    says: 'Age after which tickets and customers are re-read for deletions and silent changes. Open tickets are re-read every night.',
+    says: 'Highest age of a reading of tickets and customers: what is older is re-read at night for deletions and silent changes. SWEEP_SHARE_PERCENT re-reads sooner.',
+  },
+  SWEEP_SHARE_PERCENT: {
+    schema: percent.default(10),
+    default: '10',
+    says: 'Share of the credits for reading lists and details again, by day and by night, to find what the source does not announce. While other work is queued, sweeps have no more than this share.',
   },
   SWEEP_MOST_DELETED_PERCENT: {
     schema: percent.default(20),

@@ -57,6 +57,8 @@ export interface SweepConfig {
   readonly ageMs: number;
   /** Share of the rows of a stream, 0 to 1. A sweep that would delete more stops and asks. */
   readonly mostDeleted: number;
+  /** Share of a source's credits, 0 to 1, for reading lists again by day; undefined: that is left to nightly runs. */
+  readonly share?: number;
 }
 
 /** The context of a job. It has its own count of credits. */

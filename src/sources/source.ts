@@ -149,7 +149,7 @@ export interface Audit {
   /** Further streams that an audit reads. If any of them is paused, no audit starts. */
   readonly beside: readonly StreamKey[];
   /** Whether the settings enable the audit. */
-  isWanted(source: OpenSource): boolean;
+  isWanted(source: OpenSource, sweep: Context['sweep']): boolean;
   /** SQL with $1 = account. Returns a row if the warehouse holds records to compare. */
   readonly isThere: string;
   /** SQL with $1 = account. Returns a row if the source has pending work that belongs to no run. */

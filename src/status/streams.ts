@@ -42,6 +42,8 @@ export interface Figures {
   deferred_until: Date | null;
   /** Deletions up to this time are known. */
   deletes_checked_at: Date | null;
+  /** Changes that the source does not announce are known up to this time. */
+  unchecked_since: Date | null;
   /** Deletion candidates that a sweep left unmarked because they exceed its limit. */
   unconfirmed_deletions: number;
   /** Upper bound of the records that differ from the source, in percent; null without an audit. */
@@ -74,6 +76,7 @@ const shown = [
     'latency_p95_seconds',
     'gaps',
     'deletes_checked_at',
+    'unchecked_since',
   ],
   ...['unconfirmed_deletions', 'audit_confidence', 'recommendations'],
 ] as const satisfies (keyof Figures)[];
@@ -193,5 +196,11 @@ const neverSynced: Omit<StreamStatus, 'account' | 'stream' | 'name' | 'source' |
     last_error: null,
     remedy: null,
   },
-  ...{ deferred_until: null, deletes_checked_at: null, audit_confidence: [], recommendations: [] },
+  ...{
+    deferred_until: null,
+    deletes_checked_at: null,
+    unchecked_since: null,
+    audit_confidence: [],
+    recommendations: [],
+  },
 };

@@ -77,7 +77,7 @@ describe('which run has one', () => {
               gaps: 0,
               open_rejects: 0,
             },
-            ...{ deletions_checked_at: null, differ_at_most_percent: expect.any(Number) },
+            ...{ deletions_checked_at: null, unchecked_since: null, differ_at_most_percent: expect.any(Number) },
             differ_as_of: at(99).toISOString(),
             ...{ rows, credits: expect.any(Number) },
           },

@@ -151,7 +151,7 @@ describe('forgetOld', () => {
     expect(before).toHaveLength(8 + 42);
 
     await forgetOld(source.pool, 'default', at(now));
-    const gone = ['fresh true', 'nightly true', 'fresh true', 'hydrate true', 'audit true'].map(
+    const gone = ['fresh true', 'nightly true', 'fresh true', 'hydrate true', 'audit true', 'sweep true'].map(
       one => `default ${one}`,
     );
     const after = await all();
@@ -163,7 +163,7 @@ describe('forgetOld', () => {
                               order by kind`,
         at(kept),
       ),
-    ).toMatchObject([{ kind: 'backfill' }, { kind: 'nightly' }, { kind: 'sweep' }, { kind: 'sync' }]);
+    ).toMatchObject([{ kind: 'backfill' }, { kind: 'nightly' }, { kind: 'sync' }]);
     expect(
       await source.rows('select from sync.stored_run_streams where run_id not in (select id from sync.stored_runs)'),
     ).toEqual([]);

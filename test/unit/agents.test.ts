@@ -144,7 +144,7 @@ test('what is not complete is a doubt', () => {
   const at = (day: number) => new Date(Date.UTC(2026, 0, day));
   const whole: Covered = {
     ...{ account: 'acme', stream: 'tickets', complete_from: null, complete_through: at(5), gaps: [], gap_count: 0 },
-    ...{ waiting: 0, open_rejects: 0, deletes_checked_at: at(5), deletions_unknown: null },
+    ...{ waiting: 0, open_rejects: 0, deletes_checked_at: at(5), unchecked_since: at(5), deletions_unknown: null },
     ...{ differ_at_most_percent: null, differ_as_of: null },
   };
   const of = (one: Partial<Covered>, through?: Date, from?: Date) => doubts([{ ...whole, ...one }], { from, through });
@@ -185,7 +185,7 @@ test('of many streams the least complete are told, and the time through which al
   const at = (n: number) => new Date(Date.UTC(2026, 0, 1) + n * 3_600_000);
   const of = (n: number, more: Partial<Covered> = {}): Covered => ({
     ...{ account: `a${n}`, stream: 'tickets', complete_from: null, complete_through: at(n), gaps: [], gap_count: 0 },
-    ...{ waiting: 0, open_rejects: 0, deletes_checked_at: null, deletions_unknown: null },
+    ...{ waiting: 0, open_rejects: 0, deletes_checked_at: null, unchecked_since: null, deletions_unknown: null },
     ...{ differ_at_most_percent: null, differ_as_of: null },
     ...more,
   });

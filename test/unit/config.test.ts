@@ -52,7 +52,7 @@ describe('what is given', () => {
       limits: { credits: 100, periodMs: 60_000, requestsPerSecond: 6, reserve: 10, sweepShare: 0.1 },
       sinceMs: 0,
       lookbackMs: 120_000,
-      sweep: { ageMs: 604_800_000, mostDeleted: 0.2 },
+      sweep: { ageMs: 604_800_000, mostDeleted: 0.2, share: 0.1 },
       audit: { ticketsPerHour: 50, messagesAgeMs: undefined },
       books: undefined,
       schedule: { fresh: '* * * * *', nightly: '0 2 * * *', timeZone: 'UTC' },
@@ -147,7 +147,7 @@ describe('what is given', () => {
       limits: { credits: 400, periodMs: 30_000, requestsPerSecond: 12, reserve: 0, sweepShare: 0.3 },
       sinceMs: Date.UTC(2024, 0, 1),
       lookbackMs: 0,
-      sweep: { ageMs: 86_400_000, mostDeleted: 1 },
+      sweep: { ageMs: 86_400_000, mostDeleted: 1, share: 0.3 },
       audit: { ticketsPerHour: 0, messagesAgeMs: 2_592_000_000 },
       books: {
         baseUrl: new URL('https://books.example/books/v1'),

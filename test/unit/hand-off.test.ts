@@ -40,7 +40,7 @@ test('a certificate is complete up to the least of its streams, and sums their r
       rows,
       credits: 2,
     },
-    ...{ deletions_checked_at: null, differ_at_most_percent: null, differ_as_of: null },
+    ...{ deletions_checked_at: null, unchecked_since: null, differ_at_most_percent: null, differ_as_of: null },
   };
   const handed = {
     ...{ run: 7, account: 'acme', kind: 'sync', queue: '0a-1b' },
@@ -77,6 +77,7 @@ test('the guide shows a message as it is sent', () => {
       ...stream,
       complete_through: at(stream.complete_through),
       deletions_checked_at: at(stream.deletions_checked_at),
+      unchecked_since: at(stream.unchecked_since),
       differ_as_of: at(stream.differ_as_of),
     },
   ];

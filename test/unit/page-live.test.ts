@@ -147,7 +147,7 @@ const stream = (name: string, more: Partial<Told['streams'][number]> = {}): Told
     gap_count: 0,
     open_rejects: 0,
   },
-  ...{ latency_p95_seconds: null, deferred_until: null },
+  ...{ latency_p95_seconds: null, deferred_until: null, unchecked_since: null },
   ...more,
 });
 test('in the table of all accounts what was never read is not 0 s behind', () => {

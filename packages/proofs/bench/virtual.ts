@@ -10,6 +10,7 @@ import { syncStream } from '../../../jobs/sync-stream.ts';
 import type { Limits } from '../../../src/engine/budget/budget.ts';
 import { register } from '../../../src/engine/coverage/coverage.ts';
 import type { Fetch } from '../../../src/engine/http/fetch.ts';
+import type { Job } from '../../../src/engine/queue/job.ts';
 import { nameAccount } from '../../../src/engine/runs/accounts/accounts.ts';
 import { streams } from '../../../src/sources/index.ts';
 import { boundTo } from '../../../test/support/sources.ts';
@@ -48,6 +49,7 @@ export async function openVirtual({
   limits,
   latencyMs,
   seed = 1,
+  jobs = [],
   ...sandbox
 }: Omit<ServicesOptions, 'now' | 'books' | 'credits' | 'requestsPerSecond' | 'periodSeconds'> & {
   url: string;
@@ -55,6 +57,8 @@ export async function openVirtual({
   limits: Limits;
   /** From sending to reply, from a number of chance. */
   latencyMs: (chance: number) => number;
+  /** Beside those that read lists and details, and sweep. */
+  jobs?: readonly Job[];
 }): Promise<Virtual> {
   const scheduler = new Scheduler({ nowMs: Date.UTC(2026, 5, 1, 12), rng: makeRng(seed + 4), traced: false });
   const now = () => scheduler.nowMs;
@@ -84,7 +88,7 @@ export async function openVirtual({
       rng: makeRng(seed + 8),
       databaseNow: now,
     },
-    jobs: [syncStream, backfillStream, sweepStream],
+    jobs: [syncStream, backfillStream, sweepStream, ...jobs],
     fetchOf: network({ scheduler, services, latencyMs, rng: makeRng(seed + 9), counted }),
     queueOf: by => queue.of(by),
     trouble: () => undefined,

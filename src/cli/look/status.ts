@@ -143,6 +143,7 @@ const wide = (streams: readonly StreamStatus[]): string =>
     'time left': s => span(s.time_left_seconds),
     rejects: s => s.open_rejects,
     'deletes checked': s => s.deletes_checked_at ?? (isSwept(s) ? 'never' : null),
+    'unchecked since': s => s.unchecked_since,
     'last run': s =>
       deferredMs(s) > 0 ? `deferred until ${s.deferred_until!.toISOString().slice(0, 16)}Z` : (s.last_state ?? 'never'),
   });

@@ -10,6 +10,7 @@ import { openContext, openLog } from '../../app/open-context.ts';
 import type { Context } from '../../engine/context.ts';
 import { pendingMigrations } from '../../engine/database/migrate.ts';
 import type { StreamKey } from '../../engine/database/stream-key.ts';
+import { rotationOf } from '../../engine/deletions/rotation.ts';
 import { keepPlan } from '../../engine/forecast/forecast-rows.ts';
 import { type Planned, plan, totalsOf } from '../../engine/forecast/plan.ts';
 import type { Question } from '../../engine/forecast/planning.ts';
@@ -167,6 +168,8 @@ async function planIn(ctx: Context, config: Config, asked: Question, { isSet, as
     messages_stored_at: inAt('messages'),
     /** What the forecast does not know about the streams of this run. */
     limitations: streams.filter(({ key }) => question.streams.includes(key)).flatMap(cannotOf),
+    /** The lists that `start` reads again by day; empty before the first load, and where that is left to the nights. */
+    rereading: await rereadingOf(ctx),
     /** Nightly runs that start before the end of this run. Their sweep gets a tenth of the credits meanwhile. */
     nightly_runs: nightsIn(config, planned, ctx.clock.now()),
     /** Field rules, and what works no more, or with less, by each. */
@@ -175,6 +178,20 @@ async function planIn(ctx: Context, config: Config, asked: Question, { isSet, as
       lost: lostBy(config.fieldRules, full),
     })),
   };
+}
+
+interface Rereading {
+  readonly stream: string;
+  readonly list: string;
+  readonly credits: number;
+  readonly every_seconds: number;
+}
+
+async function rereadingOf(ctx: Context): Promise<Rereading[]> {
+  const all = await Promise.all([...ctx.sources.values()].map(source => rotationOf(ctx, source)));
+  return all.flat().map(({ stream, list, cost, everyMs }) => ({
+    ...{ stream, list, credits: cost, every_seconds: Math.round(everyMs / 1000) },
+  }));
 }
 
 const mostNights = 10;
@@ -205,6 +222,7 @@ function show(planned: PlanResult): void {
     if (deferred_until !== undefined)
       say(`${stream} uses up the daily quota: a run ends there, and a worker resumes at ${deferred_until}.`);
   if (waits !== null) say(`Meanwhile fresh changes wait for credits: median ${waits.p50} s, p95 ${waits.p95} s.`);
+  if (planned.rereading.length > 0) say(`A worker reads again by day: ${planned.rereading.map(readAgain).join(', ')}.`);
   if (planned.nightly_runs.length > 0)
     say(`The nightly sweep (${planned.nightly_runs[0]}) gets a tenth of the credits until this run ends.`);
   const told = counted.map(({ what, credits: each }) => `${what} (${each})`).join('; ');
@@ -219,6 +237,9 @@ function show(planned: PlanResult): void {
     say(`Field rule ${rule}${lost.length > 0 ? `: lost with it: ${lost.join(', ')}` : ''}.`);
   if (incomplete) say('Some amounts are unknown and were not requested: the run takes more than this.');
 }
+
+const readAgain = ({ stream, list, credits, every_seconds }: Rereading): string =>
+  `${stream}${list === 'default' ? '' : ` (${list})`} every ${duration(every_seconds)} for ${count(credits, 'credit')}`;
 
 /** The index of words costs less if it is made after the messages. */
 async function tellSearch(db: pg.Pool, streams: readonly StreamKey[]): Promise<void> {

@@ -1,6 +1,7 @@
 /**
  * Deletions of a list that is read whole. A live row that the whole list did not show is a deletion candidate. If the
- * source has a read by id, the candidate is fetched by id, and only a 404 counts. Without one, its absence counts.
+ * source has a read by id, the candidate is fetched by id, and only a 404 counts. Without one, its absence from two readings in a
+ * row counts: a list that moves while it is read may pass over a record once.
  */
 import type pg from 'pg';
 import { Fatal, Gone } from '../../errors.ts';
@@ -26,21 +27,24 @@ export interface WholeList {
 }
 
 /**
- * Marks what is deleted, and notes as of when deletions are known. Returns what is still unknown, in words. `accepts`: a
- * person has confirmed a mass deletion.
+ * Marks what is deleted, and notes as of when deletions are known. Returns what is still unknown, in words. `again` reads the list
+ * once more. `accepts`: a person has confirmed a mass deletion.
  */
 export async function settleAbsence(
   ctx: Context,
   claim: Claim,
   { stream, list }: { stream: ListStream<Row>; list: string },
   whole: WholeList,
-  accepts: boolean,
+  { again, accepts }: Absence,
 ): Promise<string | undefined> {
   const { lookbackMs } = sourceOf(ctx, stream.source);
   const fromMs = beginningOf(ctx, stream);
   const { absent, live, isAll } = await candidatesOf(ctx.pg, claim.account, stream, { ...whole, fromMs, lookbackMs });
   if (stream.deletions === 'verify' && absent.length > 0) return undefined;
-  const unknown = await markAbsent(ctx, claim, stream, { ...whole, absent, live, accepts });
+  const most = await mostAccepted(ctx, claim, live, accepts);
+  if (absent.length > most)
+    return `${absent.length} of ${live} ${nameOfKey(stream.key)} seem to have been deleted at the source, and none was marked as deleted; if they were, run ${command(claim.account, `sweep ${nameOfKey(stream.key)} --accept-deletions`)}`;
+  const unknown = await markAbsent(ctx, claim, stream, { whole, absent, again });
   if (unknown === undefined) await noteWhole(ctx, claim, stream, list, { ...whole, fromMs: isAll ? 0 : fromMs });
   return unknown;
 }
@@ -66,9 +70,7 @@ async function noteWhole(
 }
 
 interface Absence {
-  readonly asOfMs: Ms;
-  readonly absent: readonly string[];
-  readonly live: number;
+  readonly again: () => Promise<WholeList | undefined>;
   readonly accepts: boolean;
 }
 
@@ -76,13 +78,15 @@ async function markAbsent(
   ctx: Context,
   claim: Claim,
   stream: ListStream<Row>,
-  { asOfMs, absent, live, accepts }: Absence,
+  { whole, absent, again }: { whole: WholeList; absent: readonly string[]; again: Absence['again'] },
 ): Promise<string | undefined> {
   if (absent.length === 0) return undefined;
-  if (absent.length > mostAccepted(ctx, live, accepts))
-    return `${absent.length} of ${live} ${nameOfKey(stream.key)} seem to have been deleted at the source, and none was marked as deleted; if they were, run ${command(claim.account, `sweep ${nameOfKey(stream.key)} --accept-deletions`)}`;
   if (stream.get === undefined) {
-    await markDeleted(ctx, claim, stream, absent, { goneMs: asOfMs, beforeMs: asOfMs });
+    const second = await again();
+    if (second === undefined)
+      return `${count(absent.length, 'record')} that the list lacks could not be looked for again`;
+    const gone = absent.filter(id => !second.shown.has(id));
+    await markDeleted(ctx, claim, stream, gone, { goneMs: whole.asOfMs, beforeMs: second.asOfMs });
     return undefined;
   }
   let unknown = 0;

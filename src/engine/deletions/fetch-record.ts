@@ -12,9 +12,28 @@ export const fewTries = 4;
 /** This many deletions are never a mass deletion, even if the table is small. */
 const fewDeleted = 20;
 
-/** The most deletions that are accepted. `accepts`: a person has confirmed a mass deletion. */
-export const mostAccepted = ({ sweep }: Context, rows: number, accepts: boolean): number =>
-  accepts ? Infinity : Math.max(fewDeleted, Math.floor(rows * sweep.mostDeleted));
+/**
+ * The most deletions that are accepted of a stream with so many live rows, together with those that runs found in the day before:
+ * many small readings must not do what a large one may not. `accepts`: a person has confirmed a mass deletion, also one of that day.
+ */
+export async function mostAccepted(
+  { pg, clock, sweep }: Context,
+  claim: Claim,
+  rows: number,
+  accepts: boolean,
+): Promise<number> {
+  if (accepts) return Infinity;
+  const found = await pg.query<{ lately: number }>(
+    `select coalesce(sum(s.deleted), 0)::int as lately
+     from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id
+     where s.account_id = $1 and s.stream_key = $2 and r.started_at > $3 and s.run_id > coalesce((
+       select max(o.id) from sync.stored_runs o join sync.stored_run_streams p on p.run_id = o.id
+       where p.account_id = $1 and p.stream_key = $2 and o.accept_deletions), 0)`,
+    [claim.account, claim.stream, new Date(clock.now() - 24 * 3_600_000)],
+  );
+  const { lately } = found.rows[0]!;
+  return Math.max(fewDeleted, Math.floor((rows + lately) * sweep.mostDeleted)) - lately;
+}
 
 /** Fetches one record and stores it. Returns Gone for a 404, and another error if the state of the record is unknown. */
 export async function fetchRecord(

@@ -80,7 +80,7 @@ export async function settleCandidates(
   const source = sourceOf(ctx, stream.source);
   await askAnew(ctx.pg, claim, staleBefore(ctx, source));
   const { rows } = await scopeOf(ctx.pg, claim, stream);
-  const most = mostAccepted(ctx, rows, await acceptsDeletions(ctx.pg, claim.run));
+  const most = await mostAccepted(ctx, claim, rows, await acceptsDeletions(ctx.pg, claim.run));
   const { gone } = await countCandidates(ctx.pg, claim);
   const facts = factsOf(stream);
   const stage: Stage = { ctx, source, claim, stream, facts, most, rows, gone, marked: 0, failures: 0 };

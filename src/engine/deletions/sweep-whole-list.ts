@@ -12,13 +12,14 @@ export async function sweepWholeList(ctx: Context, claim: Claim, stream: ListStr
   const started = new Date(ctx.clock.now());
   const missing: string[] = [];
   for (const { name: list } of stream.lists) {
-    const { gaps, whole } = await readAnew({ ctx, claim, stream }, list, {
-      fromMs: beginningOf(ctx, stream),
-      walk: undefined,
-    });
+    const read = () => readAnew({ ctx, claim, stream }, list, { fromMs: beginningOf(ctx, stream), walk: undefined });
+    const { gaps, whole } = await read();
     missing.push(...gaps);
     if (whole === undefined) continue;
-    const unknown = await settleAbsence(ctx, claim, { stream, list }, whole, await acceptsDeletions(ctx.pg, claim.run));
+    const unknown = await settleAbsence(ctx, claim, { stream, list }, whole, {
+      again: async () => (await read()).whole,
+      accepts: await acceptsDeletions(ctx.pg, claim.run),
+    });
     if (unknown !== undefined) missing.push(unknown);
   }
   const rejects = await openSince(ctx.pg, claim, started);

@@ -25,6 +25,7 @@ import { gapIn, type Ms, type Proof, type Step } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { beginAgain } from '../runs/ranges.ts';
 import { addUnshown, addUnwalked } from './candidates.ts';
+import { dueAgeMs, type Rotating, rotationOf } from './rotation.ts';
 import { factsOf } from './row-facts.ts';
 import { settleCandidates } from './settle-candidates.ts';
 import { noteSwept } from './swept-ranges.ts';
@@ -46,12 +47,14 @@ interface Sweep {
   readonly sinceMs: Ms;
   /** Number of stored rows, which is the expected number of records. */
   readonly rows: number;
+  readonly rotation: readonly Rotating[];
 }
 
 export async function sweepStream(ctx: Context, claim: Claim, stream: ListStream<Row>): Promise<Outcome> {
   const started = new Date(ctx.clock.now());
   const facts = factsOf(stream);
-  const sweep: Sweep = { ctx, claim, stream, facts, ...(await scopeOf(ctx.pg, claim, stream)) };
+  const rotation = await rotationOf(ctx, sourceOf(ctx, stream.source));
+  const sweep: Sweep = { ctx, claim, stream, facts, rotation, ...(await scopeOf(ctx.pg, claim, stream)) };
   const gaps = 'before' in facts.created ? await sweepWhole(sweep) : await sweepLists(sweep);
   const unknown = await settleCandidates(ctx, claim, stream);
   const rejects = await openSince(ctx.pg, claim, started);
@@ -63,8 +66,9 @@ export async function sweepStream(ctx: Context, claim: Claim, stream: ListStream
   return { partial: missing.length > 0 ? missing.join('; ') : undefined };
 }
 
-/** Time before which checked records are due again. */
-const dueBefore = ({ ctx, stream }: Sweep, ageMs: number): Ms => sourceNow(ctx, stream.source) - ageMs;
+/** Time before which checked records of the list are due again. */
+const dueBefore = ({ ctx, stream, rotation }: Sweep, list: string, ageMs = ctx.sweep.ageMs): Ms =>
+  sourceNow(ctx, stream.source) - dueAgeMs(rotation, stream.key, list, ageMs);
 
 // --- by creation
 // -------------------------------------------------------------------------------------------------------
@@ -75,21 +79,21 @@ async function sweepLists(sweep: Sweep): Promise<string[]> {
   const gaps: string[] = [];
   for (const { name } of stream.lists) {
     if (await isRedundant(ctx.pg, claim, name)) continue;
-    gaps.push(...(await sweepList(sweep, name, ctx.sweep.ageMs)));
+    gaps.push(...(await sweepList(sweep, name)));
   }
   // The sweep may have found that the first list also shows the records of another. Then the first list is due again
   // from its start.
   const [{ name: first }] = stream.lists;
   if (gaps.length === 0 && (await nextDue(ctx.pg, claim, first, { afterMs: 0, checkedMs: 1 }))?.fromMs === 0)
-    gaps.push(...(await sweepList(sweep, first, ctx.sweep.ageMs)));
+    gaps.push(...(await sweepList(sweep, first)));
   // A sweep requested with `again` has just read these records in the other lists.
   if (stream.daily && !claim.again) gaps.push(...(await sweepList(sweep, stream.daily.list, dailyMs)));
   return gaps;
 }
 
-async function sweepList(sweep: Sweep, list: string, ageMs: number): Promise<string[]> {
+async function sweepList(sweep: Sweep, list: string, ageMs?: number): Promise<string[]> {
   const { ctx, claim } = sweep;
-  const checkedMs = dueBefore(sweep, ageMs);
+  const checkedMs = dueBefore(sweep, list, ageMs);
   const gaps: string[] = [];
   for (let afterMs = 0; ; ) {
     const due = await nextDue(ctx.pg, claim, list, { afterMs, checkedMs });
@@ -193,7 +197,7 @@ async function sweepWhole(sweep: Sweep): Promise<string[]> {
   const { lookbackMs } = sourceOf(ctx, stream.source);
   const [{ name: list }] = stream.lists;
   // Only a range from the beginning is due. Newer records were checked when they were first read.
-  const due = await nextDue(ctx.pg, claim, list, { afterMs: 0, checkedMs: dueBefore(sweep, ctx.sweep.ageMs) });
+  const due = await nextDue(ctx.pg, claim, list, { afterMs: 0, checkedMs: dueBefore(sweep, list) });
   if (due === undefined || due.fromMs > 0) return [];
   const { fromMs, walk } = await beginWalk(ctx.pg, claim, new Date(ctx.clock.now()));
   const ends = { ...(await endsOf(ctx, claim, stream, list)), doubt: 'never' } as const;

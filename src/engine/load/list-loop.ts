@@ -121,8 +121,11 @@ async function readLists(
       if (read.pages) return false;
       if (read.isProven) await noteProven(ctx.pg, claim, name);
       gaps.push(...read.gaps);
-      if (read.whole && stream.get === undefined && isWholeEachTime(stream.read))
-        gaps.push(...unlessUndefined(await settleAbsence(ctx, claim, { stream, list: name }, read.whole, false)));
+      if (read.whole && stream.get === undefined && isWholeEachTime(stream.read)) {
+        const again = async () => (await readAnew(job, name, part)).whole;
+        const absence = { again, accepts: false };
+        gaps.push(...unlessUndefined(await settleAbsence(ctx, claim, { stream, list: name }, read.whole, absence)));
+      }
       asOf = Math.min(asOf, read.asOf);
     }
     return true;

@@ -98,7 +98,7 @@ const auditMs = 3_600_000;
 /** Unused credits go to audits, while no other work needs the source. */
 async function openAudit(ctx: Context, source: OpenSource, opener: number): Promise<boolean> {
   const { audit } = source.declaration;
-  if (!audit?.isWanted(source)) return false;
+  if (!audit?.isWanted(source, ctx.sweep)) return false;
   const key = { account: ctx.account, source: source.name, audit };
   const { streams, beside } = audit;
   const now = new Date(ctx.clock.now());

@@ -20,6 +20,8 @@ export interface CertifiedStream {
   readonly open_rejects: number;
   /** Later deletions are not known. Null if none are. */
   readonly deletions_checked_at: Date | null;
+  /** Later edits and deletions that the source does not announce are not known. Null if none are. */
+  readonly unchecked_since: Date | null;
   /** Null without comparisons. */
   readonly differ_at_most_percent: number | null;
   readonly differ_as_of: Date | null;
@@ -91,6 +93,7 @@ export function certify(handed: HandedRun, streams: readonly CertifiedStream[], 
         complete_from: iso(one.complete_from),
         complete_through: iso(one.complete_through),
         deletions_checked_at: iso(one.deletions_checked_at),
+        unchecked_since: iso(one.unchecked_since),
         differ_as_of: iso(one.differ_as_of),
       })),
     },

@@ -241,7 +241,7 @@ async function certifiedStreams(client: Client, handed: Candidate, now: Date): P
         where g.account_id = $2 and g.source = k.source and g.stream_key in (k.stream_key, k.source || '.' || k.follows)) as gaps,
        (select count(*) from sync.rejects r
         where r.account_id = $2 and r.stream_key in (k.stream_key, k.source || '.' || k.follows) and r.cleared_at is null) as open_rejects,
-       sync.deletes_checked_at($2, k.stream_key) as deletions_checked_at,
+       sync.deletes_checked_at($2, k.stream_key) as deletions_checked_at, sync.unchecked_since($2, k.stream_key) as unchecked_since,
        u.differ_at_most_percent, u.differ_as_of, t.rows, t.credits
      from (${streamsOfRun}) k
      cross join lateral (

@@ -13,7 +13,7 @@ export const runKinds: Readonly<Record<RunKind, { readonly opens: string; readon
     does: 'fetches pending messages and volumes by id, for ten minutes at most',
   },
   sweep: {
-    opens: 'the schedule, each night, or a command',
+    opens: 'a worker, by day; the schedule; a command',
     does: 'reads records again to find deletions and silent changes, which no list of changes shows',
   },
   audit: {

@@ -8,7 +8,7 @@ import { cleanText } from '../json-text.ts';
 import { noteHandOffs } from './hand-offs.ts';
 
 /**
- * sync, backfill, verify: commands. fresh and nightly: the schedule. sweep: a command, or the nightly schedule.
+ * sync, backfill, verify: commands. fresh and nightly: the schedule. sweep: a command, a worker by day, or the nightly schedule.
  * hydrate: tickets wait for their messages, and no other run would fetch them. audit: no other work needs the credits.
  */
 export type RunKind = 'sync' | 'fresh' | 'nightly' | 'hydrate' | 'backfill' | Apart;
@@ -260,6 +260,24 @@ export async function isResting(
     [key.account, key.stream, now, new Date(now.getTime() - restMs)],
   );
   return rows[0]!.rests;
+}
+
+/** How the last run of these kinds that has ended with the stream did so; undefined if there is none. In ms. */
+export async function lastEnd(
+  client: Client,
+  { account, stream }: { account: string; stream: StreamKey },
+  kinds: readonly RunKind[],
+): Promise<{ endedMs: number; failed: boolean; deferredMs: number | null } | undefined> {
+  const { rows } = await client.query(
+    `select extract(epoch from ended)::float8 * 1000 as "endedMs", failed, extract(epoch from deferred_until)::float8 * 1000 as "deferredMs"
+     from (
+       select s.run_id, s.deferred_until, coalesce(s.finished_at, r.finished_at) as ended, 'failed' in (s.state, r.state) as failed
+       from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id
+       where s.account_id = $1 and s.stream_key = $2 and r.kind = any($3)) one
+     where ended is not null order by run_id desc limit 1`,
+    [account, stream, kinds],
+  );
+  return rows[0];
 }
 
 /** Deferred list streams whose quota has reset, and that no other run will read. */

@@ -73,9 +73,10 @@ export async function claimSlot(
     await note(run, null);
     if (names !== undefined && going([names]).length > 0 && !(await isNext(client, account, names)))
       await openRun(client, { account, kind: 'hydrate', streams: [names], opener }, now);
-    const read = sweeps.length > 0 ? await readOf(client, account, going(sweeps)) : [];
-    if (read.length > 0 && (await isOpen(client, account, read, ['sweep'])) === undefined)
-      await openRun(client, { account, kind: 'sweep', streams: read, opener }, now);
+    const read: StreamKey[] = [];
+    for (const key of sweeps.length > 0 ? await readOf(client, account, going(sweeps)) : [])
+      if ((await isOpen(client, account, [key], ['sweep'])) === undefined) read.push(key);
+    if (read.length > 0) await openRun(client, { account, kind: 'sweep', streams: read, opener }, now);
     return { run };
   });
 }
@@ -117,7 +118,7 @@ export async function forgetOld(db: pg.Pool, account: string, now: Date): Promis
   await db.query('delete from sync.schedule_slots where account_id = $1 and slot < $2', [account, before]);
   await db.query('delete from sync.request_logs where account_id = $1 and written_at < $2', [account, daysAgo(1)]);
   await db.query(
-    `delete from sync.stored_runs where account_id = $1 and kind in ('fresh', 'hydrate', 'audit') and finished_at < $2`,
+    `delete from sync.stored_runs where account_id = $1 and (kind in ('fresh', 'hydrate', 'audit') or kind = 'sweep' and not again) and finished_at < $2`,
     [account, before],
   );
   await forgetHandOffs(db, account, before);

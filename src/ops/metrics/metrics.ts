@@ -34,7 +34,7 @@ const figures = [
     'open_rejects',
     'last_success_at',
   ],
-  ...['deletes_checked_at', 'differ_at_most_percent', 'latency_p50_seconds', 'latency_p95_seconds'],
+  ...['deletes_checked_at', 'unchecked_since', 'differ_at_most_percent', 'latency_p50_seconds', 'latency_p95_seconds'],
 ] as const satisfies (keyof Figures)[];
 
 // @internal Tests hold them against the documents, the alerts and the dashboard.
@@ -69,6 +69,11 @@ export const gauges: readonly Family[] = [
         name: 'shelfdesk_stream_deletes_checked_timestamp_seconds',
         help: 'Nothing that is shown had been deleted at the source before this time.',
         value: 'deletes_checked_at',
+      },
+      {
+        name: 'shelfdesk_stream_unchecked_since_timestamp_seconds',
+        help: 'Changes before this time are known, also those that the source does not announce.',
+        value: 'unchecked_since',
       },
       {
         name: 'shelfdesk_stream_differ_at_most_ratio',

@@ -25,7 +25,7 @@ const figures = [
     'behind_seconds',
     'target_seconds',
   ],
-  ...['waiting', 'gap_count', 'open_rejects', 'latency_p95_seconds', 'deferred_until'],
+  ...['waiting', 'gap_count', 'open_rejects', 'latency_p95_seconds', 'deferred_until', 'unchecked_since'],
 ] as const satisfies (keyof Figures)[];
 export type StreamFigures = Pick<Figures, (typeof figures)[number]>;
 

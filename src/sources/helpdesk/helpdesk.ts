@@ -76,7 +76,8 @@ export const helpdesk: Source<HelpdeskPart> = {
           async read(ctx, claim) {
             const { ticketsPerHour: perHour, messagesAgeMs: ageMs } = helpdeskOf(ctx).audit;
             const { auditDetails } = await import('../../engine/verify/details/audit-details.ts');
-            return auditDetails(ctx, claim, { of: tickets, details: messages }, { perHour, ageMs });
+            const again = ageMs === undefined ? undefined : { ageMs };
+            return auditDetails(ctx, claim, { of: tickets, details: messages }, { perHour, again });
           },
         },
       },
@@ -112,9 +113,9 @@ export const helpdesk: Source<HelpdeskPart> = {
   audit: {
     streams: [tickets.key],
     beside: [messages.key],
-    isWanted: source => {
+    isWanted: (source, { share }) => {
       const { ticketsPerHour, messagesAgeMs } = (source as unknown as { audit: AuditSettings }).audit;
-      return ticketsPerHour > 0 || messagesAgeMs !== undefined;
+      return ticketsPerHour > 0 || messagesAgeMs !== undefined || share !== undefined;
     },
     isThere: 'select from helpdesk.tickets t where t.account_id = $1 and t._messages_as_of is not null',
   },

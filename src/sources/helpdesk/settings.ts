@@ -1,5 +1,5 @@
 /** The settings of the help desk, and the configuration that they produce. */
-import { amount, baseUrl, moment, percent, type Setting, secret, type ValuesOf } from '../../app/setting-types.ts';
+import { amount, baseUrl, moment, type Setting, secret, type ValuesOf } from '../../app/setting-types.ts';
 import type { Limits } from '../../engine/budget/budget.ts';
 import { UsageError } from '../../errors.ts';
 import type { SettingsOf } from '../source.ts';
@@ -28,17 +28,16 @@ export const helpdeskSettings = {
     120,
     'Lookback window in seconds: how late a record may appear. The next sync re-reads this window.',
   ),
-  SWEEP_SHARE_PERCENT: {
-    schema: percent.default(10),
-    default: '10',
-    says: 'Share of credits reserved for sweeps while other work is queued.',
-  },
   AUDIT_TICKETS_PER_HOUR: amount(
     0,
     50,
     'Random tickets per hour that `start` re-reads and compares while credits are idle; 0: none.',
   ),
-  MESSAGES_AGE_DAYS: amount(0, 0, 'Age in days after which messages are re-read while credits are idle; 0: never.'),
+  MESSAGES_AGE_DAYS: amount(
+    0,
+    0,
+    'Age in days after which messages are re-read while credits are idle; 0: as SWEEP_SHARE_PERCENT allows.',
+  ),
 } as const satisfies Record<string, Setting>;
 
 interface HelpdeskConfig {
@@ -58,7 +57,9 @@ export interface HelpdeskPart {
 
 const dayMs = 24 * 3_600_000;
 
-export function configureHelpdesk(value: ValuesOf<typeof helpdeskSettings>): HelpdeskPart {
+export function configureHelpdesk(
+  value: ValuesOf<typeof helpdeskSettings> & { readonly SWEEP_SHARE_PERCENT: number },
+): HelpdeskPart {
   const { HELPDESK_BASE_URL: url, HELPDESK_TOKEN: token } = value;
   return {
     helpdesk: url && token ? { baseUrl: url, token } : undefined,

@@ -192,3 +192,14 @@ test('verify finds live parts of records that are deleted or missing here, and r
   await s.run('sync');
   expect(await s.live()).toEqual(both);
 });
+
+test('a record that one reading passes over, and the next one shows, is not deleted', async () => {
+  await using s = await shop(invoicesOf());
+  s.lists.invoices = [invoice(1), invoice(2)];
+  await s.run('sync');
+  const shown = [[invoice(1)], [invoice(1), invoice(2)]];
+  s.lists.invoices = () => shown.shift()!;
+  expect(await s.run('sync')).toMatchObject({ deleted: 0, error: null });
+  expect(shown).toEqual([]);
+  expect(await s.live()).toEqual(both);
+});

@@ -15,6 +15,7 @@ import { plan } from './plan.ts';
 import { questions, questionsLarge } from './questions.ts';
 import { sandbox } from './sandbox.ts';
 import { scale } from './scale.ts';
+import { silent } from './silent.ts';
 import { spending } from './spending.ts';
 import { startUp } from './start-up.ts';
 
@@ -29,6 +30,7 @@ export const sections: readonly Section[] = [
   credits,
   spending,
   freshness,
+  silent,
   fleet,
   scale,
   analytics,

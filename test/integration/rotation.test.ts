@@ -1,0 +1,230 @@
+/** The rotation of re-reading: edits and deletions that nothing announces are found by day, within a share of the credits. */
+import { expect, test } from 'vitest';
+import { auditStream } from '../../jobs/audit-stream.ts';
+import { periodsOf, rotationOf } from '../../src/engine/deletions/rotation.ts';
+import { openWaiting } from '../../src/engine/queue/reconcile.ts';
+import { keepRereading } from '../../src/engine/queue/reread.ts';
+import { type InProcess, inProcess } from '../support/in-process.ts';
+import { keyOf } from '../support/keys.ts';
+
+const minuteMs = 60_000;
+
+test('together the readings cost the share, and a dear list is read less often', () => {
+  const costs = [1, 100, 400];
+  const perMs = 9 / minuteMs;
+  const periods = periodsOf(costs, perMs);
+  expect(periods.map(ms => ms / minuteMs)).toEqual([15, (10 * 31) / 9, (20 * 31) / 9]);
+  expect(periodsOf([], perMs)).toEqual([]);
+});
+
+/** A mirror whose source allows `credits` a minute. */
+async function mirrored(credits: number, tickets: number): Promise<InProcess> {
+  const s = await inProcess({ tickets, seed: 3, sweep: { ageMs: 7 * 86_400_000, mostDeleted: 0.2, share: 0.1 } });
+  const limits = { credits, periodMs: minuteMs, requestsPerSecond: 100, reserve: 0 };
+  const source = { ...s.ctx.sources.get('helpdesk')!, limits, audit: { ticketsPerHour: 0, messagesAgeMs: undefined } };
+  s.ctx = { ...s.ctx, sources: new Map([['helpdesk', source]]) };
+  await s.sync();
+  return s;
+}
+
+/** Runs what is open, and returns the credits and deletions of what was no audit. */
+async function work(s: InProcess): Promise<{ credits: number; deleted: number }> {
+  const waiting = await s.rows(
+    `select run_id::int as run, t.stream, r.kind from sync.stored_run_streams t join sync.stored_runs r on r.id = t.run_id
+     where t.state = 'waiting' order by run_id, t.stream`,
+  );
+  const sums = { credits: 0, deleted: 0 };
+  for (const { run, stream, kind } of waiting as { run: number; stream: string; kind: string }[])
+    if (kind === 'audit') await auditStream.run(s.ctx, { account: 'default', run, stream });
+    else {
+      const { credits, deleted } = await s.goOn(run, stream);
+      sums.credits += credits;
+      sums.deleted += deleted;
+    }
+  return sums;
+}
+
+/** What changed in silence, and until when the mirror shows it. */
+class Silent {
+  readonly #open: { at: number; table: string; where: string; id: string }[] = [];
+  readonly seenMs: number[] = [];
+  readonly #s: InProcess;
+  constructor(s: InProcess) {
+    this.#s = s;
+  }
+
+  /** `where`: SQL over rows of a table, of which the mirror then has one. */
+  add(table: string, id: string, where: string): void {
+    this.#open.push({ at: this.#s.nowMs, table, id, where: `select from ${table} where id = $1 and (${where})` });
+  }
+
+  async look(): Promise<void> {
+    for (const one of [...this.#open]) {
+      if ((await this.#s.rows(one.where, one.id)).length === 0) continue;
+      this.seenMs.push(this.#s.nowMs - one.at);
+      this.#open.splice(this.#open.indexOf(one), 1);
+    }
+  }
+
+  /** The changes that the mirror says it knows, by the time of their stream, and does not show. */
+  async untold(): Promise<unknown[]> {
+    const said = await this.#s.rows(
+      'select stream_key as stream, unchecked_since as at from sync.status where unchecked_since is not null',
+    );
+    const at = new Map(said.map(one => [one.stream, (one.at as Date).getTime()]));
+    return this.#open.filter(one => one.at < (at.get(one.table) ?? Number.NEGATIVE_INFINITY));
+  }
+
+  longestMs(): number {
+    return Math.max(...this.seenMs, ...this.#open.map(({ at }) => this.#s.nowMs - at));
+  }
+}
+
+const nth = <T>(all: Iterable<T>, n: number): T => {
+  const list = [...all];
+  return list[n % list.length]!;
+};
+
+test('edits and deletions of every kind are found within the period of their list, for the share and what deletions cost', async () => {
+  await using s = await mirrored(4, 400);
+  const { world } = s;
+  const rereading = keepRereading(s.ctx, 0);
+  const rotation = await rotationOf(s.ctx, s.ctx.sources.get('helpdesk')!);
+  const periods = Object.fromEntries(
+    rotation.map(one => [`${one.stream} ${one.list}`, Math.round(one.everyMs / minuteMs)]),
+  );
+  expect(periods).toEqual({
+    'helpdesk.users default': 16,
+    'helpdesk.customers default': 22,
+    'helpdesk.tickets default': 35,
+    'helpdesk.tickets open': 16,
+  });
+  const begunMs = s.nowMs;
+  const silent = new Silent(s);
+  const cost = { credits: 0, deleted: 0 };
+  for (let n = 0; n < 56; n++) {
+    s.nowMs += 3 * minuteMs;
+    if (n % 4 === 0) {
+      const ticket = nth(world.tickets.values(), 7 * n);
+      world.patchTicket(ticket.id, { subject: `Edited ${n}` }, { quiet: true });
+      silent.add('helpdesk.tickets', ticket.id, `subject = 'Edited ${n}' or _deleted_at is not null`);
+      const gone = nth(world.tickets.values(), 5 * n + 3);
+      world.deleteTicket(gone.id);
+      silent.add('helpdesk.tickets', gone.id, '_deleted_at is not null');
+      const held = nth(world.tickets.values(), 3 * n + 1);
+      world.patchTicket(held.id, { state: 'hold' }, { quiet: true });
+      silent.add('helpdesk.tickets', held.id, `state = 'hold' or _deleted_at is not null`);
+      const customer = nth(world.customers.values(), n);
+      world.customers.patch(customer.id, { first_name: `Ada ${n}` });
+      silent.add('helpdesk.customers', customer.id, `first_name = 'Ada ${n}' or _deleted_at is not null`);
+      const left = nth(world.customers.values(), n + 1);
+      world.customers.delete(left.id);
+      silent.add('helpdesk.customers', left.id, '_deleted_at is not null');
+      const user = nth(world.users.values(), n);
+      Object.assign(user, { first_name: `Bo ${n}` });
+      silent.add('helpdesk.users', user.id, `first_name ~ '^Bo' and substr(first_name, 4)::int >= ${n}`);
+    }
+    await rereading.look();
+    const { credits, deleted } = await work(s);
+    cost.credits += credits;
+    cost.deleted += deleted;
+    await silent.look();
+    expect(await silent.untold()).toEqual([]);
+  }
+  expect(silent.seenMs.length).toBeGreaterThan(25);
+  expect(silent.longestMs()).toBeLessThanOrEqual(40 * minuteMs);
+  expect(cost.credits).toBeLessThanOrEqual(0.1 * 4 * ((s.nowMs - begunMs) / minuteMs) + 4 * cost.deleted);
+});
+
+test('what the lists leave of the share goes to messages, oldest first, and their bound is said', async () => {
+  await using s = await mirrored(40, 60);
+  const bound = async () =>
+    (await s.rows(`select sync.unchecked_since('default', 'messages') as at`))[0]!.at as Date | null;
+  expect(await bound()).toBe(null);
+  const rereading = keepRereading(s.ctx, 0);
+  const silent = new Silent(s);
+  for (let n = 0; n < 24; n++) {
+    s.nowMs += 10 * minuteMs;
+    const ticket = nth(s.world.tickets.values(), 7 * n);
+    const { id } = s.world.addNote(ticket.id, { body: 'A note that moves nothing' }, { quiet: true });
+    silent.add('helpdesk.messages', id, 'true');
+    await rereading.look();
+    await openWaiting(s.ctx, 0);
+    await work(s);
+    await silent.look();
+    expect(await silent.untold()).toEqual([]);
+  }
+  expect(silent.seenMs.length).toBeGreaterThan(8);
+  expect(s.nowMs - (await bound())!.getTime()).toBeLessThan(150 * minuteMs);
+});
+
+/** Opens what is due each five minutes for three hours; returns the numbers of the runs that it opened, by stream. */
+async function threeHours(
+  s: InProcess,
+  end: (run: number, stream: string) => Promise<unknown>,
+): Promise<Map<string, number>> {
+  const rereading = keepRereading(s.ctx, 0);
+  const opened = new Map<string, number>();
+  for (let n = 0; n < 36; n++) {
+    s.nowMs += 5 * minuteMs;
+    await rereading.look();
+    const waiting = await s.rows(
+      `select run_id::int as run, stream from sync.stored_run_streams where state = 'waiting'`,
+    );
+    for (const { run, stream } of waiting as { run: number; stream: string }[]) {
+      opened.set(stream, (opened.get(stream) ?? 0) + 1);
+      await end(run, stream);
+    }
+  }
+  return opened;
+}
+
+test('a stream rests for its period after a run that left a part out, or was canceled; after a failure for a day', async () => {
+  await using s = await mirrored(40, 60);
+  const states = { customers: 'interrupted', tickets: 'failed' };
+  const opened = await threeHours(s, async (run, stream) => {
+    if (!(stream in states)) return s.goOn(run, stream);
+    const state = states[stream as keyof typeof states];
+    const at = new Date(s.nowMs);
+    await s.pool.query('update sync.stored_run_streams set state = $2, finished_at = $3 where run_id = $1', [
+      run,
+      state,
+      at,
+    ]);
+    await s.pool.query('update sync.stored_runs set state = $2, finished_at = $3 where id = $1', [run, state, at]);
+    return undefined;
+  });
+  expect(Object.fromEntries(opened)).toEqual({ users: 12, customers: 12, tickets: 1 });
+});
+
+test('many small readings mark no more as deleted in a day than one may', async () => {
+  await using s = await mirrored(40, 300);
+  const gone = [...s.world.tickets.keys()];
+  let deleted = 0;
+  await threeHours(s, async (run, stream) => {
+    if (stream === 'tickets') for (const id of gone.splice(0, 12)) s.world.deleteTicket(id);
+    const end = await s.goOn(run, stream);
+    if (stream === 'tickets') deleted += end.deleted;
+    return end;
+  });
+  expect(deleted).toBeGreaterThan(40);
+  expect(deleted).toBeLessThanOrEqual(60);
+});
+
+test('the bound of messages waits for tickets that wait, and is unknown while deletions of tickets are', async () => {
+  await using s = await mirrored(40, 10);
+  const bound = async () =>
+    (await s.rows(`select sync.unchecked_since('default', 'messages') as at`))[0]!.at as Date | null;
+  const audit = async () =>
+    auditStream.run(s.ctx, { account: 'default', run: await s.open('audit', ['tickets']), stream: keyOf('tickets') });
+  await audit();
+  expect(await bound()).toBe(null);
+  await s.run('sweep', ['tickets'], { range: { since: null, until: null, again: true } });
+  s.nowMs += 10 * minuteMs;
+  await s.pool.query(
+    `update helpdesk.tickets set _messages_as_of = '2026-02-01', updated_at = '2026-02-02' where id = (select min(id) from helpdesk.tickets)`,
+  );
+  s.before = path => (/tickets\/\w+$/.test(path) ? 500 : undefined);
+  await audit();
+  expect(await bound()).toEqual(new Date('2026-02-01'));
+});
