@@ -493,7 +493,7 @@ left join internal.own_zones own on own.account_id = s.account_id and own.inbox_
 -- PostgreSQL expects one zone, and would read the history once for each: hence a left join, which coalesce keeps one.
 left join zone z on z.account_id = s.account_id and z.time_zone = coalesce(own.time_zone, w.time_zone)
 cross join lateral (
-  select coalesce(width_bucket(s.since, z.ends), 0) as after, coalesce(width_bucket(s.until, z.ends), cardinality(z.ends), 0) as through) b
+  select coalesce(width_bucket(s.since, z.ends), cardinality(z.ends), 0) as after, coalesce(width_bucket(s.until, z.ends), cardinality(z.ends), 0) as through) b
 cross join lateral (select z.days[n] as day, z.ends[n] - interval '1 microsecond' as at from generate_series(b.after + 1, b.through) n) e
 join helpdesk.tickets t on t.account_id = s.account_id and t.id = s.ticket_id
 left join lateral (select distinct u.label_id from unnest(s.label_ids) u (label_id) where u.label_id is not null) k on true
