@@ -24,12 +24,12 @@ const leastToleranceMs = 5000;
 
 const ticketRelations = [
   ...['tickets', 'ticket_labels', 'ticket_history', 'ticket_state_intervals', 'inboxes', 'labels'],
-  ...['dim_inbox', 'dim_label', 'fact_ticket_labels', 'fact_backlog'],
+  ...['dim_inbox', 'dim_label', 'fact_ticket_labels', 'fact_backlog', 'fact_backlog_months'],
 ];
 const messageRelations = [
   ...['messages', 'attachments', 'ticket_metrics', 'countable_tickets', 'reply_turns'],
   ...['agent_daily', 'arrivals_hourly', 'fact_tickets', 'fact_messages', 'fact_turns'],
-  ...['ticket_targets', 'fact_targets'],
+  ...['ticket_targets', 'fact_targets', 'fact_ticket_events'],
 ];
 
 /** The work of the streams. A command loads only the work that it does, so that it starts quickly. */
