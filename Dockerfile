@@ -40,8 +40,8 @@ COPY --from=build /package ./
 # All of it belongs to root: this user can read it, and change nothing.
 USER node
 STOPSIGNAL SIGTERM
-# The flags are those of the first line of src/main.ts, which says why; Alpine's env does not take that line.
-ENTRYPOINT ["node", "--max-semi-space-size=8", "--heap-growing-percent=30", "/app/src/main.js"]
+# The flag is that of the first line of src/main.ts, which says why; Alpine's env does not take that line.
+ENTRYPOINT ["node", "--max-semi-space-size=8", "/app/src/main.js"]
 CMD ["start"]
 # 0 if the warehouse answers and a worker of this container is alive.
 HEALTHCHECK --interval=15s --timeout=10s --start-period=60s --retries=4 CMD ["node", "/app/src/main.js", "status", "--check"]

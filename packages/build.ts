@@ -76,6 +76,7 @@ for (const name of [
   'schema/views',
   'docs',
   'dbt',
+  'examples',
   'CHANGELOG.md',
   'SECURITY.md',
   'LICENSE',

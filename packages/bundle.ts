@@ -29,6 +29,24 @@ export async function bundle(root: string, to: string): Promise<void> {
     /** Messages in fifty languages, of which none is shown. */
     load: (id: string) => (id.endsWith('zod/v4/locales/index.js') ? `export { default as en } from './en.js'` : null),
   };
+  /** What both a short command and one that works load: in two files, because to find and read a file takes longer than to run it. */
+  const files = new Map<string, 'common' | 'declared'>();
+  const sorted = {
+    name: 'sorted',
+    buildEnd(this: { getModuleInfo(id: string): { readonly importedIds: readonly string[] } | null }) {
+      const under = (entry: string) => {
+        const met = new Set([join(sources, `${entry}.ts`)]);
+        for (const id of met) for (const one of this.getModuleInfo(id)?.importedIds ?? []) met.add(one);
+        return met;
+      };
+      const [look, work, declared] = [under('cli/look/status'), under('cli/work/sync'), under('sources/declare')];
+      // All that `--version` needs stays apart.
+      const least = [under('main'), under('cli/output/terminal')];
+      // A source of one's own imports `declare` while the common file is still being evaluated.
+      for (const id of look)
+        if (work.has(id) && !least.some(all => all.has(id))) files.set(id, declared.has(id) ? 'declared' : 'common');
+    },
+  };
   const isOf = (id: string, names: readonly string[]) => names.some(name => id === name || id.startsWith(`${name}/`));
   const bundled = await rolldown({
     input: {
@@ -37,11 +55,20 @@ export async function bundle(root: string, to: string): Promise<void> {
       'sources/declare': join(sources, 'sources/declare.ts'),
     },
     platform: 'node',
+    preserveEntrySignatures: 'allow-extension',
     transform: { target: 'es2023' },
     external: id => id.startsWith('node:') || builtinModules.includes(id) || isOf(id, [...besides, ...optional]),
-    plugins: [own],
+    plugins: [own, sorted],
   });
-  const { output } = await bundled.write({ dir: to, chunkFileNames: '[name]-[hash].js', comments: { jsdoc: false } });
+  const { output } = await bundled.write({
+    dir: to,
+    chunkFileNames: '[name]-[hash].js',
+    comments: { jsdoc: false },
+    codeSplitting: {
+      includeDependenciesRecursively: false,
+      groups: ['common', 'declared'].map(name => ({ name, test: id => files.get(id) === name })),
+    },
+  });
   const modules = output.flatMap(one => (one.type === 'chunk' ? one.moduleIds : []));
   writeFileSync(join(to, 'LICENSES'), licensesOf(modules.filter(id => existsSync(id))));
 }

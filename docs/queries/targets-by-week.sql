@@ -15,6 +15,6 @@ from analytics.fact_targets f
 join seen t using (ticket_key)
 join analytics.dim_date d on d.date_key = f.created_date
 where f.created_at >= (select max(complete_through) - 91 * interval '24 hours' from analytics.completeness where source = 'helpdesk' and stream = 'tickets')
-  and case f.metric when 'first_response' then f.messages_complete else not f.is_done or t.last_closing_seen end
+  and f.metric in ('first_response', 'resolution') and case f.metric when 'first_response' then f.messages_complete else not f.is_done or t.last_closing_seen end
 group by d.week_start
 order by week;

@@ -2,7 +2,7 @@
 -- Tickets of the last 13 weeks that are here, by inbox. Percent of those that are decided.
 -- uncertain: nobody can tell, because the resolution was seen too late, or a time is missing.
 -- A ticket that was resolved when the mirror first saw it is left out of resolutions, and one whose messages are not all here
--- of first responses: only a quick one could be decided.
+-- of replies: only a quick one could be decided. Of next_reply each wait counts.
 -- Without a target (`npx shelfdesk warehouse target set`) there is no row.
 select f.metric, coalesce(i.inbox_name, 'no inbox') as inbox, count(*) as tickets,
   count(*) filter (where f.outcome = 'met') as met, count(*) filter (where f.outcome = 'missed') as missed,
@@ -12,6 +12,6 @@ from analytics.fact_targets f
 join analytics.fact_tickets t using (ticket_key)
 left join analytics.dim_inbox i on i.inbox_key = f.inbox_key
 where f.created_at >= (select max(complete_through) - 91 * interval '24 hours' from analytics.completeness where source = 'helpdesk' and stream = 'tickets')
-  and case f.metric when 'first_response' then f.messages_complete else not f.is_done or t.last_closing_seen end
+  and case when f.metric in ('first_response', 'next_reply') then f.messages_complete else not f.is_done or t.last_closing_seen end
 group by f.metric, i.inbox_key, i.inbox_name
 order by f.metric, inbox, i.inbox_key;

@@ -36,6 +36,7 @@ create table sync.streams (
   personal boolean default false not null,
   deletions text,
   swept boolean default false not null,
+  dated_by text,
   unique (place),
   unique (stream_key),
   primary key (source, stream)
@@ -99,13 +100,13 @@ create table sync.moves (
   check (state = any (array['leaving', 'moved', 'arriving', 'arrived']))
 );
 
-insert into sync.streams (stream, source, place, follows, one_reader, personal, swept) values
-  ('users', 'helpdesk', 1, null, false, true, false),
-  ('customers', 'helpdesk', 2, null, false, true, true),
-  ('tickets', 'helpdesk', 3, null, false, true, true),
-  ('messages', 'helpdesk', 4, 'tickets', true, true, false),
-  ('shelves', 'books', 5, null, true, false, false),
-  ('volumes', 'books', 6, 'shelves', true, false, false);
+insert into sync.streams (stream, source, place, follows, one_reader, personal, swept, dated_by) values
+  ('users', 'helpdesk', 1, null, false, true, false, null),
+  ('customers', 'helpdesk', 2, null, false, true, true, null),
+  ('tickets', 'helpdesk', 3, null, false, true, true, 'updated_at'),
+  ('messages', 'helpdesk', 4, 'tickets', true, true, false, null),
+  ('shelves', 'books', 5, null, true, false, false, null),
+  ('volumes', 'books', 6, 'shelves', true, false, false, null);
 
 create table sync.secret_ended_sessions (
   session text primary key,

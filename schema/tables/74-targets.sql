@@ -1,4 +1,4 @@
--- Service targets: how long a first response and a resolution may take, and how each ticket keeps them.
+-- Service targets: how long a response and a resolution may take, since when, and how each ticket keeps them.
 
 create table internal.stored_service_targets (
   account_id text not null,
@@ -6,7 +6,10 @@ create table internal.stored_service_targets (
   label_id text,
   metric text not null,
   target_seconds integer not null,
-  unique nulls not distinct (account_id, inbox_id, label_id, metric),
-  constraint stored_service_targets_metric check (metric = any (array['first_response', 'resolution'])),
-  constraint stored_service_targets_seconds check (target_seconds > 0)
+  valid_from timestamptz,
+  valid_to timestamptz,
+  constraint stored_service_targets_one unique nulls not distinct (account_id, inbox_id, label_id, metric, valid_to),
+  constraint stored_service_targets_metric check (metric = any (array['first_response', 'next_reply', 'resolution', 'resolution_without_hold'])),
+  constraint stored_service_targets_seconds check (target_seconds > 0),
+  constraint stored_service_targets_times check (valid_from < valid_to)
 );

@@ -38,6 +38,8 @@ comment on column sync.streams.personal is
   'True if tables of the stream hold personal data. Readers without the right to personal data read masked views in the schema safe.';
 comment on column sync.streams.deletions is 'Why deletions in the stream are unknown; null if the mirror finds deletions.';
 comment on column sync.streams.swept is 'True if a sweep re-reads the stream to find deletions and silent changes.';
+comment on column sync.streams.dated_by is
+  'Column of the table of the stream with the time of the last change of a record, or of its creation if the list shows no changes; null if records have no such time.';
 
 create or replace view sync.source_schemas as
 select source::name as name, bool_or(personal) as personal from sync.streams group by source;

@@ -1,7 +1,8 @@
 comment on table sync.rejects is
   'Rejects: records that could not be stored, and tickets and volumes that could not be fetched by id. A reject never blocks other records.';
 comment on column sync.rejects.id is 'Number of the reject.';
-comment on column sync.rejects.key is 'Id of the record, or a hash of its text if the id is unreadable.';
+comment on column sync.rejects.key is
+  'Id of the record, after that of the record that it is part of if it is unique within that only; or a hash of its text if the id is unreadable.';
 comment on column sync.rejects.record_id is 'Id of the record; null if unreadable.';
 comment on column sync.rejects.ask_id is
   'Id for the next fetch: the record''s own id, or that of its ticket. For shelves: the owner, shelf or volumes of the shelf that showed the record.';

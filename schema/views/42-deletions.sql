@@ -1,7 +1,7 @@
 comment on table sync.swept is 'Ranges of creation time that sweeps read whole, with the newest read of each range.';
-comment on column sync.swept.stream is 'tickets or customers.';
+comment on column sync.swept.stream is 'A stream that is swept; messages, for the oldest reading of a ticket.';
 comment on column sync.swept.list is
-  'List of the stream: default, spam or trash. open: open and held tickets, which a sweep reads daily. undated: tickets without created_at, fetched by id.';
+  'List of the stream: default, spam or trash. open: open and held tickets, which are read more often. details: all messages. undated: tickets without created_at, fetched by id.';
 comment on column sync.swept.created is 'Range of creation time that was read whole. For undated: everything.';
 comment on column sync.swept.as_of is
   'The read shows everything that happened up to this time: one lookback before the replies, because a source may show changes late. For customers one minute more, because a reply may be slower than the first reply of the walk.';
@@ -101,22 +101,33 @@ comment on function sync.ticket_checked_at is
   'Last time at which a list of the source confirmed the ticket as stored here; null for a ticket that is deleted.';
 
 create or replace function sync.newest_change(account text, stream text) returns timestamptz
-language sql stable
-begin atomic
-  select case coalesce(k.source || '.' || k.follows, k.stream_key)
-    when 'helpdesk.tickets' then greatest(
-      (select max(t.updated_at) from helpdesk.tickets t where t.account_id = account and t._deleted_at is null),
-      (select max(t._deleted_at) from helpdesk.tickets t where t.account_id = account))
-    -- The list shows no creation time. A first load bounds it from one side only.
-    when 'helpdesk.customers' then greatest(
+language plpgsql stable
+as $$
+declare
+  dated sync.streams;
+  newest timestamptz;
+begin
+  select k.* into dated
+  from sync.streams asked join sync.streams k on k.stream_key = coalesce(asked.source || '.' || asked.follows, asked.stream_key)
+  where asked.stream_key = sync.key_of(newest_change.stream);
+  -- The list shows no creation time. A first load bounds it from one side only.
+  if dated.stream_key = 'helpdesk.customers' then
+    return greatest(
       (select max(c._created_before) from helpdesk.customers c
        where c.account_id = account and c._deleted_at is null and c._created_after > '1970-01-01T00:00:00Z'::timestamptz),
-      (select max(c._deleted_at) from helpdesk.customers c where c.account_id = account)) end
-  from sync.streams k
-  where k.stream_key = sync.key_of(newest_change.stream);
-end;
+      (select max(c._deleted_at) from helpdesk.customers c where c.account_id = account));
+  end if;
+  if dated.dated_by is null then return null; end if;
+  execute format(
+    'select greatest(
+       (select max(t.%I) from %I.%I t where t.account_id = $1 and t._deleted_at is null),
+       (select max(t._deleted_at) from %2$I.%3$I t where t.account_id = $1))', dated.dated_by, dated.source, dated.stream)
+  into newest using account;
+  return newest;
+end
+$$;
 comment on function sync.newest_change is
-  'Latest dated change of a record: update or deletion of tickets, creation or deletion of customers. A deletion counts as of the time by which it had happened. Null for streams without dates. Messages change with their tickets. The argument is the stream''s key, or its short name if only one source has a stream of that name.';
+  'Latest dated change of a record: update or deletion of tickets and of records with a time of change, creation or deletion of customers and of what a list shows by its creation. A deletion counts as of the time by which it had happened. Null for streams without dates. Messages and other details change with their records. The argument is the stream''s key, or its short name if only one source has a stream of that name.';
 
 create or replace function sync.deletes_checked_at(account text, stream text) returns timestamptz
 language sql stable
@@ -173,6 +184,12 @@ begin atomic
       select case when count(*) = 1 then min(s.as_of) end from sync.swept s
       where s.account_id = account and s.stream_key = k.stream_key and s.list = 'details')
     where k.stream_key = 'helpdesk.messages'
+    -- What came back, or came later, and was not read since: nothing of it is known from before its creation on.
+    union all select t.created_at from helpdesk.tickets t
+    where k.stream_key = 'helpdesk.messages' and t.account_id = account and t._messages_as_of is null and t._deleted_at is null
+    union all select r.as_of
+    from books.shelves s left join sync.shelf_readings r on r.account_id = s.account_id and r.owner_id = s.owner_id and r.shelf_id = s.id
+    where k.stream_key = 'books.shelves' and s.account_id = account and s._deleted_at is null
     union all select (
       select case when bool_and(v._checked_at is not null) then min(v._checked_at) end
       from books.volumes v where v.account_id = account and v._deleted_at is null and exists (
@@ -183,4 +200,4 @@ begin atomic
   where k.stream_key = sync.key_of(unchecked_since.stream);
 end;
 comment on function sync.unchecked_since is
-  'Edits and deletions that the source does not announce would have been found if they had happened before this time, but for records of sync.rejects, which cannot be read. Null: not all of the stream was read again yet. The argument is the stream''s key, or its short name if only one source has a stream of that name.';
+  'Edits and deletions that the source does not announce would have been found if they had happened before this time, but for records of sync.rejects, which cannot be read. Null: not all of the stream was read again yet, or nothing notes when, as for details of a declared service. The argument is the stream''s key, or its short name if only one source has a stream of that name.';

@@ -44,10 +44,11 @@ last_runs as (
   select s.account_id, sync.name_of(s.stream_key), s.stream_key, k.source, true, d.*
   from streams s join sync.streams k using (stream_key)
   cross join lateral (
+    -- A stream that is never swept would look through all sweeps.
     select r.run_id, u.kind, r.state, r.error, r.remedy, r.exit_code, r.finished_at, r.answer
     from (
       select i.id, i.kind from sync.stored_runs i
-      where i.account_id = s.account_id and i.kind = 'sweep' order by i.id desc offset 0) u
+      where k.swept and i.account_id = s.account_id and i.kind = 'sweep' order by i.id desc offset 0) u
     cross join lateral (
       select * from sync.stored_run_streams i
       where i.run_id = u.id and i.stream_key = s.stream_key and i.state not in ('waiting', 'running', 'interrupted') offset 0) r
@@ -193,15 +194,15 @@ found as (
         where p.account_id = r.account_id and p.schedule = 'nightly' and p.claimed_at = r.started_at
         offset 0)
       order by r.id desc limit 1) r
-    where not exists (
-        select from sync.stored_runs o
-        where o.account_id = r.account_id and o.kind = 'sweep' and o.id > r.id and o.state in ('completed', 'partial')
-        offset 0)
-      -- A run that stopped for a mass deletion has a problem of its own.
-      and exists (
+    where exists (
         select from sync.stored_run_streams s
         where s.run_id = r.id and s.state in ('failed', 'interrupted')
+          -- A run that stopped for a mass deletion has a problem of its own.
           and coalesce(s.error, '') not like '%seem to have been deleted at the source%'
+          and not exists (
+            select from sync.stored_runs o join sync.stored_run_streams p on p.run_id = o.id and p.stream_key = s.stream_key
+            where o.account_id = r.account_id and o.kind = 'sweep' and o.id > r.id and p.state in ('completed', 'partial')
+            offset 0)
         offset 0)) n
   where n.state = 'failed'
     -- What still fails has a problem of its own.

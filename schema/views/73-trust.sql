@@ -2,11 +2,12 @@
 
 create or replace function internal.stream_standing()
 returns table (account_id text, stream text, complete_through timestamptz, gaps bigint, waiting bigint, open_rejects bigint,
-  deletes_checked_at timestamptz, state text, source text, complete_from timestamptz)
+  deletes_checked_at timestamptz, state text, source text, complete_from timestamptz, unchecked_since timestamptz)
 language sql stable security definer parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-  select s.account_id, s.stream, s.complete_through, s.gaps, s.waiting, s.open_rejects, s.deletes_checked_at, s.state, s.source, s.complete_from
+  select s.account_id, s.stream, s.complete_through, s.gaps, s.waiting, s.open_rejects, s.deletes_checked_at, s.state, s.source, s.complete_from,
+    s.unchecked_since
   from (select case current_setting('role') when 'none' then session_user else current_setting('role')::name end as name) asks
   cross join sync.status s
   where has_table_privilege(asks.name, 'sync.readers', 'select') or exists (
@@ -17,7 +18,7 @@ comment on function internal.stream_standing is 'Rows of analytics.completeness,
 
 create or replace view analytics.completeness with (security_barrier) as
 select c.account_id, c.stream, c.complete_through, c.gaps, c.waiting, c.open_rejects, c.deletes_checked_at, c.state,
-  c.source, c.complete_from
+  c.source, c.complete_from, c.unchecked_since
 from internal.stream_standing() c
 where c.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view analytics.completeness is
@@ -27,6 +28,8 @@ comment on column analytics.completeness.complete_through is
   'The table is complete up to this time, except for its open rejects; null if it was never read.';
 comment on column analytics.completeness.complete_from is
   'Records last changed before this time may be missing: the mirror starts here. Null: complete from the beginning.';
+comment on column analytics.completeness.unchecked_since is
+  'Edits and deletions that the source does not announce would have been found if they had happened before this time; null if not all of the stream was read again yet.';
 comment on column analytics.completeness.gaps is 'Number of unread ranges below the high-water mark; see sync.gaps.';
 comment on column analytics.completeness.waiting is
   'Tickets with pending messages; volumes with a pending fetch by id.';

@@ -191,7 +191,7 @@ select m.account_id || '/' || m.ticket_id as ticket_key, m.account_id as account
   m.account_id || '/' || m.customer_id as customer_key, m.account_id || '/' || m.inbox_id as inbox_key,
   m.account_id || '/' || m.user_id as user_key, m.account_id || '/' || m.first_responder_id as first_responder_key,
   (m.created_at at time zone l.zone)::date as created_date,
-  (m.first_closed_at at time zone l.zone)::date as first_closed_date,
+  (m.first_closed_at at time zone l.zone)::date as first_closed_date, (m.last_closed_at at time zone l.zone)::date as last_closed_date,
   m.ticket_id, m.number, m.state, m.type, m.messages_complete,
   m.created_at, m.updated_at, m.first_closed_at, m.first_closed_error_seconds, m.last_closed_at, m.last_closed_error_seconds, m.waiting_since,
   m.message_count, m.inbound_count, m.authored_count, m.automatic_count, m.note_count, m.other_count, m.attachment_count, m.agents_involved,
@@ -222,6 +222,8 @@ comment on column analytics.fact_tickets.created_date is
   'Day of created_at, in the time zone of the inbox or account; null if created_at is null. Joins analytics.dim_date.date_key.';
 comment on column analytics.fact_tickets.first_closed_date is
   'Day of first_closed_at, in the time zone of the inbox or account; null if first_closed_at is null. The ticket was closed at most first_closed_error_seconds before that time. Joins analytics.dim_date.date_key.';
+comment on column analytics.fact_tickets.last_closed_date is
+  'Day of last_closed_at, in the time zone of the inbox or account; null if last_closed_at is null. The ticket was closed at most last_closed_error_seconds before that time. Joins analytics.dim_date.date_key.';
 comment on column analytics.fact_tickets.ticket_id is 'Id at the source; joins safe.tickets.id.';
 comment on column analytics.fact_tickets.first_reply_after_creation_seconds is
   'From the creation of the ticket: seconds to the first team reply, or to the second if the team wrote first. Null if there is no such reply, or if it or the creation has no time. It is first_reply_seconds of analytics.countable_tickets. first_response_seconds begins with the first customer message instead.';
@@ -291,6 +293,99 @@ comment on column analytics.fact_turns.messages_complete is
 comment on column analytics.fact_turns.ticket_type is
   'Channel of the ticket, such as email, chat, web or phone: fact_tickets.type; null if the source shows none.';
 
+-- Each event is a branch of its own, so that a question about one of them reads no other, and what a question leaves out is not reckoned.
+create or replace view analytics.fact_ticket_events with (security_barrier) as
+with resolved as not materialized (select h.* from internal.ticket_history h where h.state in ('closed', 'archived')),
+closing as not materialized (
+  select h.* from resolved h
+  where not exists (select from resolved p where p.account_id = h.account_id and p.ticket_id = h.ticket_id and p.valid_to = h.valid_from)),
+-- A ticket without stored history was never anything else.
+single as not materialized (
+  select f.* from helpdesk.tickets t left join sync.accounts k on k.account_id = t.account_id cross join lateral sync.first_version(t, k.mirrored_since) f
+  where not exists (select from internal.ticket_history h where h.account_id = t.account_id and h.ticket_id = t.id))
+select e.account_id || '/' || e.ticket_id || '/' || e.event || '/' || date_part('epoch', e.happened_at) as event_key, e.account_id || '/' || e.ticket_id as ticket_key,
+  e.account_id as account_key, e.account_id || '/' || t.customer_id as customer_key, e.account_id || '/' || t.inbox_id as inbox_key,
+  e.account_id || '/' || e.user_id as user_key, e.account_id || '/' || e.from_user_id as from_user_key, e.account_id || '/' || e.done_by_id as done_by_key,
+  (e.happened_at at time zone t.time_zone)::date as date_key, e.event, e.happened_at, date_part('epoch', e.happened_at - e.change_after) as error_seconds, e.change_after, e.change_by,
+  coalesce((e.change_after at time zone t.time_zone)::date = (greatest(e.happened_at, e.change_by) at time zone t.time_zone)::date, false) as is_day_certain,
+  not e.is_first as was_seen, date_part('epoch', e.happened_at - t.created_at) as seconds_since_creation, e.closed_at,
+  t.type as ticket_type, e.ticket_id
+from (
+  select h.account_id, h.ticket_id, 'closed' as event, h.user_id, null::text as from_user_id, null::text as done_by_id, h.valid_from as happened_at, h.change_after,
+    h.change_by, h.is_first, null::timestamptz as closed_at
+  from closing h
+  union all
+  select f.account_id, f.ticket_id, 'closed', f.user_id, null, null, f.valid_from, f.change_after, f.change_by, true, null
+  from single f where f.state in ('closed', 'archived')
+  union all
+  select h.account_id, h.ticket_id, 'reopened', h.user_id, null, null, h.valid_from, h.change_after, h.change_by, false, (
+    select max(c.valid_from) from closing c where c.account_id = h.account_id and c.ticket_id = h.ticket_id and c.valid_from < h.valid_from)
+  from resolved p
+  join internal.ticket_history h on h.account_id = p.account_id and h.ticket_id = p.ticket_id and h.valid_from = p.valid_to
+  where (h.state in ('closed', 'archived')) is not true
+  union all
+  select h.account_id, h.ticket_id, 'assigned', h.user_id, null, null, h.valid_from, h.change_after, h.change_by, h.is_first, null
+  from internal.ticket_history h
+  where h.user_id is not null and not exists (
+    select from internal.ticket_history p
+    where p.account_id = h.account_id and p.ticket_id = h.ticket_id and p.valid_to = h.valid_from and p.user_id is not null)
+  union all
+  select f.account_id, f.ticket_id, 'assigned', f.user_id, null, null, f.valid_from, f.change_after, f.change_by, true, null
+  from single f where f.user_id is not null
+  union all
+  select h.account_id, h.ticket_id, 'handed_over', h.user_id, p.user_id, null, h.valid_from, h.change_after, h.change_by, false, null
+  from internal.ticket_history h
+  join internal.ticket_history p on p.account_id = h.account_id and p.ticket_id = h.ticket_id and p.valid_to = h.valid_from and p.user_id <> h.user_id
+  union all
+  select h.account_id, h.ticket_id, 'unassigned', null, p.user_id, null, h.valid_from, h.change_after, h.change_by, false, null
+  from internal.ticket_history h
+  join internal.ticket_history p on p.account_id = h.account_id and p.ticket_id = h.ticket_id and p.valid_to = h.valid_from and p.user_id is not null
+  where h.user_id is null
+  union all
+  select c.account_id, c.id, 'created', null, null, null, c.created_at, c.created_at, null, false, null from helpdesk.tickets c where c.created_at is not null
+  union all
+  select r.account_id, r.ticket_id, 'first_response', null, null, r.user_id, r.answered_at, r.answered_at, null, false, null
+  from internal.stored_reply_turns r where r.is_first_response and r.answered_at is not null) e
+join internal.countable_basics t on t.account_id = e.account_id and t.ticket_id = e.ticket_id;
+comment on view analytics.fact_ticket_events is
+  'One row per event of a ticket in analytics.fact_tickets: what the mirror saw of its history. The source keeps none: what was before the ticket was first seen, and what was changed and changed back between two readings, has no row. A ticket that was deleted and came back begins anew.';
+comment on column analytics.fact_ticket_events.event_key is 'Key of the row: ticket, event and time.';
+comment on column analytics.fact_ticket_events.ticket_key is 'The ticket; joins analytics.fact_tickets.ticket_key.';
+comment on column analytics.fact_ticket_events.account_key is 'The account; joins analytics.dim_account.account_key.';
+comment on column analytics.fact_ticket_events.customer_key is
+  'The customer of the ticket; null if it has none. Joins analytics.dim_customer.customer_key.';
+comment on column analytics.fact_ticket_events.inbox_key is
+  'The inbox that the ticket has now; null if it has none. Joins analytics.dim_inbox.inbox_key.';
+comment on column analytics.fact_ticket_events.user_key is
+  'The team member to whom the ticket was assigned after the event; null while unassigned, and for created and first_response. Joins analytics.dim_user.user_key.';
+comment on column analytics.fact_ticket_events.from_user_key is
+  'Of handed_over and unassigned: the team member who had the ticket before. Null for other events. Joins analytics.dim_user.user_key.';
+comment on column analytics.fact_ticket_events.done_by_key is
+  'Who did it: the author of a first_response. Null for all others, since the source does not say who closed, reopened or assigned a ticket. Joins analytics.dim_user.user_key.';
+comment on column analytics.fact_ticket_events.date_key is
+  'Day of happened_at, in the time zone of the inbox or account. Joins analytics.dim_date.date_key.';
+comment on column analytics.fact_ticket_events.event is
+  'created; first_response; closed (closed or archived after another state, or when first seen; archived after closed is none); reopened; assigned (nobody had it before); handed_over (from one team member to another); unassigned.';
+comment on column analytics.fact_ticket_events.happened_at is
+  'When it happened. Of created and first_response exactly; of others the time by which it had happened: see error_seconds and change_by. Without a time there is no row.';
+comment on column analytics.fact_ticket_events.error_seconds is
+  'Upper bound of how many seconds before happened_at it happened; 0 for created and first_response. Null if unknown.';
+comment on column analytics.fact_ticket_events.change_after is
+  'It happened after this time: the ticket was last seen otherwise then. Of created and first_response it is happened_at. Null if unknown.';
+comment on column analytics.fact_ticket_events.change_by is
+  'It happened by this time, if later than happened_at: an edit moved updated_at and this change did not. Null otherwise.';
+comment on column analytics.fact_ticket_events.is_day_certain is
+  'True if it happened on the day of date_key for sure: between change_after and happened_at (or change_by) no day ends.';
+comment on column analytics.fact_ticket_events.was_seen is
+  'False if the ticket was already closed, or assigned, when it was first seen: then happened_at is its updated_at of that time, and it may have been so since its creation.';
+comment on column analytics.fact_ticket_events.seconds_since_creation is
+  'Seconds from the creation of the ticket to happened_at: the least of the assigned ones of a ticket is its time to first assignment. Null if the creation has no time.';
+comment on column analytics.fact_ticket_events.closed_at is
+  'Of reopened: happened_at of the closing that it undoes, whose row says how certain that is. Null for other events.';
+comment on column analytics.fact_ticket_events.ticket_type is
+  'Channel of the ticket, such as email, chat, web or phone: fact_tickets.type; null if the source shows none.';
+comment on column analytics.fact_ticket_events.ticket_id is 'Id of the ticket at the source; joins safe.tickets.id.';
+
 create or replace view analytics.fact_ticket_labels with (security_barrier) as
 select t.account_id || '/' || t.ticket_id || '/' || l.label_id as ticket_label_key,
   t.account_id || '/' || t.ticket_id as ticket_key, t.account_id || '/' || l.label_id as label_key, t.account_id as account_key,
@@ -339,19 +434,112 @@ comment on column analytics.fact_backlog.tickets is 'Number of tickets, without 
 comment on column analytics.fact_backlog.uncertain is
   'Number of tickets whose state at that time is uncertain; see analytics.backlog_daily.';
 
+create or replace view analytics.fact_backlog_months with (security_barrier) as
+-- Per account, the ends of its months and of its last day that is over in all its zones, plus one microsecond: as in internal.backlog.
+with first as materialized (select date_trunc('month', (min(t.created_at) - interval '1 day') at time zone 'UTC') as month from helpdesk.tickets t),
+zone as (
+  select z.account_id, z.time_zone, array_agg(d.day order by d.day) as days,
+    array_agg(((d.day + 1)::timestamp at time zone z.time_zone) + interval '1 microsecond' order by d.day) as ends
+  from (
+    select a.account_id, a.time_zone, min((c.complete_through at time zone a.time_zone)::date - 1) over (partition by a.account_id) as last_day
+    from (select account_id, time_zone from analytics.account_zones union select account_id, time_zone from analytics.inbox_zones) a
+    join analytics.completeness c on c.account_id = a.account_id and c.source = 'helpdesk' and c.stream = 'tickets') z
+  cross join lateral (
+    select least((m.at + interval '1 month')::date - 1, z.last_day) as day
+    from generate_series((select f.month from first f), z.last_day::timestamp, interval '1 month') m (at)) d
+  group by z.account_id, z.time_zone),
+month as materialized (
+  select c.last, array(select m.at at time zone 'UTC' from generate_series((select f.month from first f), c.through, interval '1 month') m (at)) as starts
+  from (
+    select min(c.complete_through) - interval '3 days' as last, max(c.complete_through) at time zone 'UTC' + interval '2 months' as through
+    from analytics.completeness c where c.source = 'helpdesk' and c.stream = 'tickets') c),
+version as not materialized (
+  select h.*, analytics.is_backlog(h.state, h.spam, h.trash) as counts
+  from (
+    select h.* from internal.ticket_history h
+    union all
+    select f.* from helpdesk.tickets t left join sync.accounts k on k.account_id = t.account_id cross join lateral sync.first_version(t, k.mirrored_since) f
+    where not exists (select from internal.ticket_history h where h.account_id = t.account_id and h.ticket_id = t.id)) h),
+-- Open work, what existed and was not seen yet, and what may have been open work: a change to or from it may have come before or after.
+span as (
+  select v.account_id, v.ticket_id, v.state, v.user_id, v.inbox_id, v.label_ids, v.valid_from as since, v.valid_to as until, v.change_by, v.deleted_after,
+    true as is_counted, true as is_known
+  from version v where v.counts
+  union all
+  select v.account_id, v.ticket_id, null, null, null, null, v.change_after + interval '1 second', v.valid_from, null, null, true, false
+  from version v where v.is_first
+  union all
+  select v.account_id, v.ticket_id, v.state, v.user_id, v.inbox_id, v.label_ids,
+    greatest(o.valid_from, o.change_by, v.change_after + interval '1 microsecond'), v.valid_from, null, null, false, false
+  from internal.ticket_history v
+  join internal.ticket_history o on o.account_id = v.account_id and o.ticket_id = v.ticket_id and o.valid_to = v.valid_from
+  where analytics.is_backlog(v.state, v.spam, v.trash) and not v.is_first and not analytics.is_backlog(o.state, o.spam, o.trash)
+  union all
+  select o.account_id, o.ticket_id, o.state, o.user_id, o.inbox_id, o.label_ids, v.valid_from, least(v.change_by, v.valid_to), null, null, false, false
+  from internal.ticket_history v
+  join internal.ticket_history o on o.account_id = v.account_id and o.ticket_id = v.ticket_id and o.valid_to = v.valid_from
+  where v.change_by > v.valid_from and not v.is_first and not analytics.is_backlog(v.state, v.spam, v.trash) and analytics.is_backlog(o.state, o.spam, o.trash))
+select concat_ws('/', s.account_id, e.day, s.ticket_id, k.label_id) as backlog_key, s.account_id || '/' || s.ticket_id as ticket_key, e.day as date_key,
+  s.account_id as account_key,
+  s.account_id || '/' || t.customer_id as customer_key, s.account_id || '/' || s.inbox_id as inbox_key, s.account_id || '/' || s.user_id as user_key,
+  s.account_id || '/' || k.label_id as label_key, s.state, t.type as ticket_type, s.is_counted,
+  s.is_known and coalesce(s.change_by <= e.at, true) and coalesce(s.deleted_after >= e.at, true) and (s.until is null or coalesce((
+    select coalesce(n.change_after >= e.at, false) from internal.ticket_history n
+    where n.account_id = s.account_id and n.ticket_id = s.ticket_id and n.valid_from = s.until), s.deleted_after is not null)) as is_certain,
+  s.ticket_id
+from span s
+join analytics.account_zones w on w.account_id = s.account_id
+left join internal.own_zones own on own.account_id = s.account_id and own.inbox_id = s.inbox_id
+-- PostgreSQL expects one zone, and would read the history once for each: hence a left join, which coalesce keeps one.
+left join zone z on z.account_id = s.account_id and z.time_zone = coalesce(own.time_zone, w.time_zone)
+cross join lateral (
+  select coalesce(width_bucket(s.since, z.ends), cardinality(z.ends), 0) as after, coalesce(width_bucket(s.until, z.ends), cardinality(z.ends), 0) as through) b
+cross join lateral (select z.days[n] as day, z.ends[n] - interval '1 microsecond' as at from generate_series(b.after + 1, b.through) n) e
+join helpdesk.tickets t on t.account_id = s.account_id and t.id = s.ticket_id
+left join lateral (select distinct u.label_id from unnest(s.label_ids) u (label_id) where u.label_id is not null) k on true
+where b.after < b.through
+  -- Most versions end in their month, in whatever zone: this goes before all joins.
+  and (s.until is null or s.until > (select last from month)
+    or width_bucket(s.since - interval '15 hours', (select starts from month)) < width_bucket(s.until + interval '15 hours', (select starts from month)));
+comment on view analytics.fact_backlog_months is
+  'The backlog at the end of each month of all time, and of the last day that is over: one row per day, ticket and label, for its channel, labels, inbox and team member at that time. Count tickets once: count(distinct ticket_key) filter (where is_counted) is the backlog, and the same of rows that are not is_certain by how many it may be wrong. Days and tickets as in analytics.fact_backlog, which has every day of the last 90.';
+comment on column analytics.fact_backlog_months.backlog_key is 'Key of the row: account, day, ticket and label.';
+comment on column analytics.fact_backlog_months.ticket_key is
+  'Key of the ticket, as in analytics.fact_tickets if it still counts there.';
+comment on column analytics.fact_backlog_months.date_key is
+  'The last day of a month, or the last day that is over; joins analytics.dim_date.date_key.';
+comment on column analytics.fact_backlog_months.account_key is 'The account; joins analytics.dim_account.account_key.';
+comment on column analytics.fact_backlog_months.customer_key is
+  'The customer of the ticket; null if it has none. Joins analytics.dim_customer.customer_key.';
+comment on column analytics.fact_backlog_months.inbox_key is
+  'The inbox at that time; null if state is null, or if the ticket had no inbox. Joins analytics.dim_inbox.inbox_key.';
+comment on column analytics.fact_backlog_months.user_key is
+  'Assigned team member at that time; null if state is null, or if the ticket was unassigned. Joins analytics.dim_user.user_key.';
+comment on column analytics.fact_backlog_months.label_key is
+  'A label at that time; null if state is null, or if the ticket had none. A ticket with two labels has two rows. Joins analytics.dim_label.label_key.';
+comment on column analytics.fact_backlog_months.state is
+  'State at the end of the day; null if unknown: the ticket existed, and was first seen later.';
+comment on column analytics.fact_backlog_months.ticket_type is
+  'Channel of the ticket, such as email, chat, web or phone; null if the source shows none.';
+comment on column analytics.fact_backlog_months.is_counted is
+  'True if the ticket counts as open work. False if it may only have been: the change to or from these values is uncertain, and may have come before or after.';
+comment on column analytics.fact_backlog_months.is_certain is
+  'True if the ticket was so for sure at that time: see analytics.tickets_as_of.';
+comment on column analytics.fact_backlog_months.ticket_id is 'Id of the ticket at the source; joins safe.tickets.id.';
+
 create or replace view analytics.fact_targets with (security_barrier) as
-select g.account_id || '/' || g.ticket_id || '/' || g.metric as target_key, g.account_id || '/' || g.ticket_id as ticket_key,
+select concat_ws('/', g.account_id, g.ticket_id, g.metric, case when g.metric = 'next_reply' then g.turn end) as target_key, g.account_id || '/' || g.ticket_id as ticket_key,
   g.account_id as account_key, g.account_id || '/' || g.customer_id as customer_key, g.account_id || '/' || g.inbox_id as inbox_key,
   g.account_id || '/' || g.user_id as user_key,
   (g.created_at at time zone coalesce(own.time_zone, z.time_zone))::date as created_date,
-  g.created_at, g.metric, g.target_seconds, g.in_business_time, g.is_done, g.begins_at, g.due_at, g.seconds, g.error_seconds, g.outcome,
+  (g.begins_at at time zone coalesce(own.time_zone, z.time_zone))::date as begins_date, g.created_at, g.metric, g.turn, g.target_seconds, g.in_business_time, g.is_done, g.begins_at, g.due_at, g.seconds, g.error_seconds, g.outcome,
   g.messages_complete
 from analytics.ticket_targets g
 left join internal.own_zones own on own.account_id = g.account_id and own.inbox_id = g.inbox_id
 left join analytics.account_zones z on z.account_id = g.account_id;
 comment on view analytics.fact_targets is
   'One row per service target of a ticket in analytics.fact_tickets, and how the ticket keeps it: analytics.ticket_targets for BI tools.';
-comment on column analytics.fact_targets.target_key is 'Key of the row: ticket and metric.';
+comment on column analytics.fact_targets.target_key is 'Key of the row: ticket and metric; of next_reply the turn too.';
 comment on column analytics.fact_targets.ticket_key is 'The ticket; joins analytics.fact_tickets.ticket_key.';
 comment on column analytics.fact_targets.account_key is 'The account; joins analytics.dim_account.account_key.';
 comment on column analytics.fact_targets.customer_key is
@@ -362,6 +550,8 @@ comment on column analytics.fact_targets.user_key is
   'The assigned team member; null while unassigned. Joins analytics.dim_user.user_key.';
 comment on column analytics.fact_targets.created_date is
   'Day of created_at of the ticket, in the time zone of the inbox or account; null if created_at is null. Joins analytics.dim_date.date_key.';
+comment on column analytics.fact_targets.begins_date is
+  'Day of begins_at, in the time zone of the inbox or account; null if begins_at is null. Joins analytics.dim_date.date_key.';
 
 create or replace view analytics.fact_shelf_volumes with (security_barrier) as
 select s.account_id || '/' || s.owner_id || '/' || s.shelf_id || '/' || s.volume_id as shelf_volume_key,

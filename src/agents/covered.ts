@@ -80,7 +80,7 @@ export async function changesSince(
 ): Promise<string[]> {
   const { rows } = await db.query<Pick<Covered, 'account' | 'stream'> & { newest: Date }>(
     `with asked as (${askedStreams.accounts})
-     select a.account_id as account, k.stream, c.newest
+     select a.account_id as account, sync.name_of(k.stream_key) as stream, c.newest
      from asked a cross join sync.streams k cross join lateral (
        select sync.newest_change(a.account_id, k.stream_key) as newest offset 0) c
      where ${askedStreams.keys} and c.newest > $3

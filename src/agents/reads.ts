@@ -20,7 +20,8 @@ export const neutral: ReadonlySet<string> = new Set([
   ...['sync.accounts', 'sync.readers', 'sync.rejects', 'sync.secret_salt', 'pg_catalog.pg_authid'],
   ...['analytics.calendars', 'analytics.calendar_holidays', 'analytics.calendar_hours', 'analytics.calendar_spans'],
   ...['analytics.metric_definitions', 'internal.stored_calendar_assignments', 'internal.stored_service_targets'],
-  ...['analytics.business_seconds', 'analytics.business_time_after', 'analytics.calendar_of', 'analytics.is_overdue'],
+  ...['analytics.business_seconds', 'analytics.business_time_after', 'analytics.calendar_of', 'analytics.is_in_force'],
+  ...['analytics.is_overdue'],
   ...['analytics.open_spans', 'analytics.zone_offsets', 'internal.stream_standing'],
 ]);
 

@@ -66,7 +66,7 @@ const keysOfViews: Readonly<Record<string, readonly string[]>> = {
   'analytics.integrity': ['account_id', 'check_name'],
   'analytics.metric_definitions': ['name', 'relation'],
   'analytics.reply_turns': ['account_id', 'ticket_id', 'turn'],
-  'analytics.ticket_targets': ['account_id', 'ticket_id', 'metric'],
+  'analytics.ticket_targets': ['account_id', 'ticket_id', 'metric', 'turn'],
   'analytics.ticket_metrics': ['account_id', 'ticket_id'],
   'analytics.ticket_state_intervals': ['account_id', 'ticket_id', 'valid_from'],
 };

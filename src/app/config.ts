@@ -373,17 +373,20 @@ function valuesOf(given: Given): Values {
   return value;
 }
 
+const shape = z.object(Object.fromEntries(Object.entries(settings).map(([name, { schema }]) => [name, schema])));
+/** To compile a check takes longer than to run it a few times. */
+const checkedOnce = { jitless: true };
+
 /** Values of all settings and all errors. An invalid setting gets its default. */
 function settle(given: Given): { value: Values; wrong: readonly UsageError[] } {
-  const shape = z.object(Object.fromEntries(Object.entries(settings).map(([name, { schema }]) => [name, schema])));
-  const parsed = shape.safeParse(given.values);
+  const parsed = shape.safeParse(given.values, checkedOnce);
   if (parsed.success) return { value: parsed.data as Values, wrong: contradictions(parsed.data as Values, given) };
   const issues = new Map<string, string>();
   for (const { path, message } of parsed.error.issues)
     if (!issues.has(String(path[0]))) issues.set(String(path[0]), message);
   const wrong = [...issues].map(([name, message]) => wrongSetting(name, message, given));
   const fine = Object.entries(given.values).filter(([name]) => !issues.has(name));
-  const value = shape.parse(Object.fromEntries(fine)) as Values;
+  const value = shape.parse(Object.fromEntries(fine), checkedOnce) as Values;
   // Rules between settings apply only if all settings involved are valid.
   const others = contradictions(value, given).filter(
     ({ message }) => ![...issues.keys()].some(one => message.includes(one)),

@@ -210,7 +210,7 @@ const accountSettings = {
   SWEEP_MOST_DELETED_PERCENT: {
     schema: percent.default(20),
     default: '20',
-    says: 'Highest share of the rows of a stream that a sweep may mark as deleted. Beyond it the sweep stops and asks for confirmation.',
+    says: 'Highest share of the rows of a stream that the sweeps of a day may mark as deleted. Beyond it a sweep stops and asks for confirmation.',
   },
   SCHEDULE_FRESH: {
     schema: cron.default('* * * * *'),

@@ -7,20 +7,27 @@ import type { Declaration } from './declared.ts';
 import { besides } from './personal-data-scan.ts';
 import type { PersonalRules, Remains } from './redact.ts';
 
-/** Clears the rows that hold one of the contact values, or have one of the ids. */
+/** A row, and the record that it is part of, if its id is unique within that only. */
+interface Place {
+  readonly id: string;
+  readonly of: string | undefined;
+}
+
+/** Clears the rows that hold one of the contact values, or are given. */
 export async function clearRows(
   client: Queryable,
   account: string,
   { declared, rules }: { readonly declared: Declaration; readonly rules: PersonalRules },
-  which: { readonly forms: readonly string[] } | { readonly ids: readonly string[] },
+  which: { readonly forms: readonly string[] } | { readonly rows: readonly Place[] },
   now: Date,
 ): Promise<Remains> {
   // An earlier merge of the transaction enabled sync.changes. There these updates would keep the old values.
   await client.query(`select set_config('shelfdesk.merge', '', true)`);
-  const forms = 'forms' in which ? which.forms : [];
-  const ids = 'ids' in which ? which.ids.map(id => cleanText(id).text) : await idsOf(client, account, declared, forms);
-  const rows: Record<string, number> = { [declared.table]: await clear(client, account, declared, ids, now) };
-  const changes = [await changesOf(client, account, declared.table, ids)];
+  const their = 'forms' in which ? await placesOf(client, account, declared, which.forms) : which.rows;
+  const ids = their.map(({ id }) => cleanText(id).text);
+  const of = declared.parent && their.map(one => cleanText(one.of!).text);
+  const rows: Record<string, number> = { [declared.table]: await clear(client, account, declared, { ids, of }, now) };
+  const changes = [await changesOf(client, account, declared.table, { ids, of })];
   for (const { table, parent } of declared.sets) {
     const gone = await client.query<{ id: string }>(
       `delete from ${table} where account_id = $1 and ${parent} = any ($2) returning id`,
@@ -28,43 +35,53 @@ export async function clearRows(
     );
     rows[table] = gone.rows.length;
     const members = gone.rows.map(({ id }) => id);
-    changes.push(await changesOf(client, account, table, members, { parent, ids }));
+    changes.push(await changesOf(client, account, table, { ids: members }, { parent, ids }));
   }
   const kept = [...declared.columns, ...declared.kept, ...besides];
   return {
     rows,
     changes: changes.flat(),
     keptInChanges: { tables: { [declared.table]: kept }, others: ['id', ...besides] },
-    audits: { records: [{ stream: declared.stream, ids }], members: [], kept, forms: [] },
-    rejects: [{ rules, ids, holding: [], own: ids }],
+    // Details are compared with all others of their record.
+    audits: { records: [{ stream: declared.stream, ids: of ?? ids }], members: [], kept, forms: [] },
+    rejects: [{ rules, ids, holding: [], own: ids, ownOf: of }],
   };
+}
+
+interface Ids {
+  readonly ids: readonly string[];
+  /** The records that they are parts of. */
+  readonly of?: readonly string[] | undefined;
 }
 
 /** Skips rows that are clear already. */
 async function clear(
   client: Queryable,
   account: string,
-  { table, cleared, kept }: Declaration,
-  ids: readonly string[],
+  { table, parent, cleared, kept }: Declaration,
+  { ids, of }: Ids,
   now: Date,
 ): Promise<number> {
   if (ids.length === 0) return 0;
   const sets = cleared.map(column => `${column} = null, `).join('');
   const filled = cleared.map(column => ` or t.${column} is not null`).join('');
+  const theirs = parent
+    ? `(t.${parent.column}, t.id) in (select * from unnest($5::text[], $2::text[]))`
+    : 't.id = any ($2)';
   const { rowCount } = await client.query(
     `update ${table} t set ${sets}_payload = sync.kept_of(t._payload, $3), _synced_at = $4
-     where t.account_id = $1 and t.id = any ($2) and (t._payload <> sync.kept_of(t._payload, $3)${filled})`,
-    [account, ids, kept, now],
+     where t.account_id = $1 and ${theirs} and (t._payload <> sync.kept_of(t._payload, $3)${filled})`,
+    [account, ids, kept, now, ...(of ? [of] : [])],
   );
   return rowCount ?? 0;
 }
 
-async function idsOf(
+async function placesOf(
   client: Queryable,
   account: string,
-  { table, contacts }: Declaration,
+  { table, parent, contacts }: Declaration,
   forms: readonly string[],
-): Promise<string[]> {
+): Promise<Place[]> {
   // Fields and columns may be arrays and objects. A column may hold values that `_payload` lacks.
   const values = [
     ...contacts.columns.map(column => `to_jsonb(t.${column})`),
@@ -76,11 +93,11 @@ async function idsOf(
         lateral (select v.value #>> '{}' as text) f where ${carries('f.text', forms)})`,
   );
   if (forms.length === 0 || holds.length === 0) return [];
-  const { rows } = await client.query<{ id: string }>(
-    `select t.id from ${table} t where t.account_id = $1 and (${holds.join(' or ')})`,
+  const { rows } = await client.query<Place>(
+    `select t.id, ${parent ? `t.${parent.column}` : 'null'} as of from ${table} t where t.account_id = $1 and (${holds.join(' or ')})`,
     [account, forms, patternsOf(forms)],
   );
-  return rows.map(({ id }) => id);
+  return rows;
 }
 
 /**
@@ -91,14 +108,15 @@ async function changesOf(
   client: Queryable,
   account: string,
   table: string,
-  records: readonly string[],
+  records: Ids,
   { parent, ids }: { readonly parent: string; readonly ids: readonly string[] } = { parent: '', ids: [] },
 ): Promise<string[]> {
-  if (records.length + ids.length === 0) return [];
+  if (records.ids.length + ids.length === 0) return [];
   const { rows } = await client.query<{ id: string }>(
     `select id::text from sync.changes where account_id = $1 and (source, table_name) = (${sourceAndStream('$2')})
-       and (record_id = any ($3) or cardinality($5::text[]) > 0 and (parent_id = any ($5) or changes -> $4 ->> 0 = any ($5)))`,
-    [account, table, records, parent, ids],
+       and (record_id = any ($3) and (cardinality($6::text[]) = 0 or parent_id is null or (record_id, parent_id) in (select * from unnest($3::text[], $6::text[])))
+         or cardinality($5::text[]) > 0 and (parent_id = any ($5) or changes -> $4 ->> 0 = any ($5)))`,
+    [account, table, records.ids, parent, ids, records.of ?? []],
   );
   return rows.map(({ id }) => id);
 }

@@ -46,6 +46,8 @@ export interface Declaration {
   readonly stream: StreamKey;
   /** Table with schema: `crm.contacts`. */
   readonly table: string;
+  /** Column and field with the id of the record that the rows are parts of: their own ids are unique within it only. */
+  readonly parent?: { readonly column: string; readonly field: string };
   /** Columns that are set to null. */
   readonly cleared: readonly string[];
   /** Fields that stay in a record. */
@@ -84,9 +86,9 @@ export function declarationOf({ key, merge }: Declaring, { columns: named, conta
   const loose = others.find(({ parent }) => parent === undefined);
   if (loose !== undefined) throw refuse(`has personal data, and a table ${loose.name} without a parent`);
   const left = root.columns.filter(column => !isCleared(column));
+  const within = root.columns.find(({ name }) => name === root.parent);
   return {
-    stream: key,
-    table: root.name,
+    ...{ stream: key, table: root.name, ...(within && { parent: { column: within.name, field: fieldOf(within) } }) },
     cleared: cleared.map(({ name }) => name),
     // The name of a derived column is no field.
     kept: [...new Set(['id', ...left.filter(column => reads(column, fieldOf(column))).map(fieldOf)])],
@@ -114,9 +116,10 @@ function rulesFrom(declared: Declaration): PersonalRules {
         : text,
     async clearStored(client, account, { page, erased, now }) {
       const theirs = recordsIn(page).filter(record => isOfErased(record, erased));
-      const ids = theirs.flatMap(({ id }) => valuesIn(id));
-      if (ids.length > 0)
-        await emptyTraces(client, account, await clearRows(client, account, { declared, rules }, { ids }, now), []);
+      const { parent } = declared;
+      const rows = theirs.flatMap(one => valuesIn(one.id).map(id => ({ id, of: parent && String(one[parent.field]) })));
+      if (rows.length > 0)
+        await emptyTraces(client, account, await clearRows(client, account, { declared, rules }, { rows }, now), []);
     },
     rows: {
       addressed: [...declared.contacts.fields, ...declared.contacts.columns],

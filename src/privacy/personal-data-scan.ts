@@ -108,7 +108,7 @@ async function emptyAudit(
 async function emptyRejects(
   client: Queryable,
   account: string,
-  { rules, ids, holding, own }: TheirRejects,
+  { rules, ids, holding, own, ownOf = [] }: TheirRejects,
   forms: readonly string[],
 ): Promise<number> {
   let emptied = 0;
@@ -121,7 +121,7 @@ async function emptyRejects(
       named: boolean;
     }>(
       `select id, record_id, ask_id, payload, lower(t.text) like any ($5) or translate(t.text, ' ()+-./', '') like any ($6)
-         or coalesce(record_id = any ($9), false) as named
+         or exists (select from unnest($9::text[], $12::text[]) o (id, of) where o.id = record_id and (o.of is null or o.of = ask_id)) as named
        -- Only the taken ones are looked at closely.
        from (
          select id, record_id, ask_id, payload, reason from sync.rejects
@@ -131,7 +131,7 @@ async function emptyRejects(
        order by id`,
       [
         ...[account, rules.stream, after, batchSize, patternsOf(forms), digitsOf(forms)],
-        ...[ids, holding, own, ofErased, forms],
+        ...[ids, holding, own, ofErased, forms, ownOf],
       ],
     );
     if (rows.length === 0) return emptied;

@@ -127,8 +127,9 @@ export interface TheirRejects {
   readonly ids: readonly string[];
   /** A reject is checked in detail if its payload has one of these ids as a value. */
   readonly holding: readonly string[];
-  /** Records with these ids belong to the people. */
+  /** Records with these ids belong to the people. `ownOf`: the records that they are parts of, if their ids are unique within these only. */
   readonly own: readonly string[];
+  readonly ownOf?: readonly string[] | undefined;
 }
 
 /** Whether any of the clues belongs to an erased person. */

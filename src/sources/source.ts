@@ -317,6 +317,8 @@ export interface ListStream<T extends Row> extends Described {
    * time.
    */
   changedAt?(record: T): Ms;
+  /** The column with that time. Default: the version. */
+  readonly datedBy?: string;
   /**
    * The first list can be asked for its newest records first (`order: 'newest'`). `stored`: how many of the stored records it
    * shows, counted up to a page.

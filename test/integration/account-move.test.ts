@@ -1,9 +1,14 @@
 /** `account move --to postgres://…`: an account goes from one real database to another. */
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { progressOf } from '../../src/cli/setup/move-warehouse.ts';
 import { systemClock } from '../../src/clock.ts';
 import { migrate, ownSql } from '../../src/engine/database/migrate.ts';
 import type { Mirror } from '../../src/engine/database/mirrors.ts';
 import { changeWarehouse, type Move, type Place } from '../../src/engine/runs/accounts/change-warehouse.ts';
+import { id, record } from '../../src/sources/record/record.ts';
+import { fullRefresh } from '../../src/sources/service/declared.ts';
+import { defineService } from '../../src/sources/service/service.ts';
 import { shelfdesk } from '../support/cli.ts';
 import { type Fleet, openFleet } from '../support/fleet.ts';
 import { ran } from '../support/here.ts';
@@ -20,6 +25,8 @@ const unlimited = {
   HELPDESK_CREDITS: String(noSandboxLimits.credits),
   HELPDESK_REQUESTS_PER_SECOND: String(noSandboxLimits.requestsPerSecond),
 };
+
+const manyAccounts = readFileSync(new URL('../../docs/how-to/many-accounts.md', import.meta.url), 'utf8');
 
 const stack = new AsyncDisposableStack();
 afterAll(() => stack.disposeAsync());
@@ -108,6 +115,10 @@ test('what cannot move is refused with the reason, and nothing is changed', asyn
       message: expect.stringContaining('this role may not move accounts'),
       remedy: expect.stringMatching(/in both warehouses\. Nothing was moved\.$/),
     });
+    const there = Object.assign(new URL(b!.url), { username: role, password: 'eve' }).href;
+    const owner = `in \\S+ the tables belong to \\S+, and this session is ${role}[\\s\\S]*grant \\S+ to ${role}\``;
+    const { code, stderr } = await run(a!, 'account', 'move', 'ada', '--to', there, '--yes');
+    expect([code, stderr]).toEqual([1, expect.stringMatching(owner)]);
   } finally {
     await rows(a!, `drop role ${role}`);
   }
@@ -116,6 +127,16 @@ test('what cannot move is refused with the reason, and nothing is changed', asyn
   expect(await run(a!, 'account', 'move', 'ada')).toMatchObject({ code: 2 });
   for (const db of [a!, b!]) expect(await rows(db, 'select from sync.moves')).toEqual([]);
   expect(await rows(a!, `select from pg_trigger where tgfoid = 'sync.refuse_moved'::regproc`)).toEqual([]);
+});
+
+test('the progress of a move that resumes counts what had come before, and not for its rate', () => {
+  let ms = 0;
+  const [begun, resumed] = [progressOf(10_000, 0, () => ms), progressOf(10_000, 5000, () => ms)];
+  expect(begun('a.a', 0)).toBe('0 of 10,000 rows: a.a');
+  ms = 2000;
+  expect(begun('a.a', 1000)).toBe('1,000 of 10,000 rows, 500 a second, 18 s left: a.a');
+  expect(resumed('a.a', 1000)).toBe('6,000 of 10,000 rows, 500 a second, 8 s left: a.a');
+  expect(resumed('a.a', null)).toBe('a.a is compared');
 });
 
 describe('a whole account', () => {
@@ -309,6 +330,15 @@ describe('a whole account', () => {
       { problem: 'moved' },
     ]);
     expect((await run(a!, 'account', 'move', 'ada', '--to', b!.url)).stderr).toContain('already');
+    const { stdout } = await run(a!, '--account', 'ada', 'doctor', '--json');
+    const { results } = JSON.parse(stdout) as {
+      results: { account: string | null; name: string; says: string; remedy: string }[];
+    };
+    expect(results.filter(one => one.account === 'ada' && /failed|report it/.test(one.says + one.remedy))).toEqual([]);
+    expect(results.find(({ name }) => name === 'help desk')).toMatchObject({
+      says: expect.stringMatching(says),
+      remedy: expect.stringMatching(/^Work on it there/),
+    });
     // Others work.
     expect(await run(a!, '--account', 'ben', 'sync', 'users')).toMatchObject({ code: 0 });
   });
@@ -341,6 +371,20 @@ describe('a whole account', () => {
     // The service declares no streams any more.
     await migrate(a!.url, ownSql, [{ name: 'shop', schema: { says: 'A shop.' }, streams: [], tables: [] } as Mirror]);
     expect(await rows(a!, covered)).toEqual([]);
+  });
+
+  test('it is read-only in a table that a migration makes after the move', async () => {
+    const sale = record('sales', 'Sales.', { id: id() });
+    const kiosk = defineService({
+      ...{ name: 'kiosk', label: 'the kiosk', says: 'A kiosk.', limits: [], paginator: { type: 'single_page' } },
+      streams: [fullRefresh(sale, '/sales')],
+    });
+    await migrate(a!.url, ownSql, [kiosk]);
+    const sell = (account: string) =>
+      rows(a!, `insert into kiosk.sales values ($1, '1', now(), now(), now(), null, '{}')`, account);
+    await expect(sell('ada')).rejects.toThrow(/account 'ada' moved to/);
+    await sell('ben');
+    await rows(a!, `drop schema kiosk cascade; delete from sync.streams where source = 'kiosk'`);
   });
 
   test('its rows are removed there by their command, and its name stays taken until that is given again', async () => {
@@ -447,6 +491,18 @@ describe('an account that is read', () => {
       expect(await differences(a!.pool, world, 'cem')).toEqual([]);
     },
   );
+
+  test('where the new warehouse is lost, it is read on in the former one, once its mark is taken away', async () => {
+    expect((await run(b!, '--account', 'cem', 'sync', 'users')).stderr).toContain("account 'cem' moved to");
+    const [, steps] = /### The new warehouse is lost\n[\s\S]*?```sh\n([\s\S]*?)```/.exec(manyAccounts) ?? [];
+    const [, statement] = /^psql "\$DATABASE_URL" -c "(.*)"$/m.exec(steps!)!;
+    await rows(b!, statement!.replace('acme', 'cem'));
+    expect(await run(b!, '--account', 'cem', 'sync')).toMatchObject({ code: 0 });
+    expect(await differences(b!.pool, fleet.sandboxes.get('cem')!.world, 'cem')).toEqual([]);
+    const fenced = `select from pg_trigger where tgfoid = 'sync.refuse_moved'::regproc
+      and pg_get_triggerdef(oid) like '%"cem"%'`;
+    expect(await rows(b!, fenced)).toEqual([]);
+  });
 });
 
 /** Whole numbers that count something, and that no warehouse gives. A new column belongs here, or in src/engine/database/move/tables.ts. */

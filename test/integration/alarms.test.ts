@@ -154,10 +154,18 @@ test('a stream that swings around its target is told once, and its end when it h
     await promise(Math.floor(at / 3) % 2 === 0 ? '1 min' : '1 h');
     await look(at);
   }
-  expect(hook.told.map(({ problem, state }) => [problem, state])).toEqual([['past_target', 'begin']]);
+  expect(hook.told.map(({ problem, stream, state }) => [problem, stream, state])).toEqual([
+    ['past_target', 'tickets', 'begin'],
+  ]);
   await promise('1 h');
+  // Another source has a stream of that name meanwhile.
+  await rows(`insert into sync.streams (source, stream, place, one_reader) values ('crm', 'tickets', 99, false)`);
   for (const at of [30, 39, 41]) await look(at);
-  expect(hook.told.map(({ state }) => state)).toEqual(['begin', 'end']);
+  await rows(`delete from sync.streams where source = 'crm'`);
+  expect(hook.told.map(({ stream, state }) => [stream, state])).toEqual([
+    ['tickets', 'begin'],
+    ['helpdesk.tickets', 'end'],
+  ]);
 });
 
 test("in Slack's format", async () => {

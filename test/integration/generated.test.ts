@@ -3,13 +3,18 @@
  * write instead of to compare.
  */
 
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { nameOf, type Relation, readCatalog, type Schema } from '../../src/analytics/catalog.ts';
 import { dbtSources, valuesIn } from '../../src/analytics/dbt.ts';
 import { dictionary } from '../../src/analytics/dictionary.ts';
 import { mermaid } from '../../src/analytics/erd.ts';
+import { readQueries } from '../../src/analytics/questions.ts';
 import { streams } from '../../src/sources/index.ts';
+import { drawn, grafana, superset } from '../support/dashboards.ts';
+import { root } from '../support/docker.ts';
 import { ran } from '../support/here.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { program } from '../support/program.ts';
@@ -37,6 +42,22 @@ describe('is as it is generated:', () => {
 
   test('docs/reference/settings.md', async () => {
     await expect(settingsPage()).toMatchFileSnapshot('../../docs/reference/settings.md');
+  });
+
+  test('dbt/skills/shelfdesk/SKILL.md', async () => {
+    const { rows } = await db.pool.query(`select content from analytics.guide where key = 'skill/shelfdesk'`);
+    await expect(rows[0].content).toMatchFileSnapshot('../../dbt/skills/shelfdesk/SKILL.md');
+  });
+
+  test('examples/dashboards', async () => {
+    const all = await drawn(db.pool, await readQueries());
+    const files = new Map([...superset(all)].map(([path, text]) => [join('superset', path), text]));
+    files.set('grafana.json', grafana(all));
+    const folder = join(root, 'examples/dashboards');
+    for (const [path, text] of files) await expect(text).toMatchFileSnapshot(join(folder, path));
+    const there = readdirSync(folder, { recursive: true, encoding: 'utf8' });
+    const kept = there.filter(path => !statSync(join(folder, path)).isDirectory());
+    expect(kept.sort()).toEqual([...files.keys()].sort());
   });
 });
 

@@ -311,6 +311,8 @@ describe('metrics', () => {
     for (const expression of asked) {
       const used = [...expression.matchAll(/(?:\{|,)\s*(\w+)\s*(?:=~?|!=|!~)\s*"/g)].map(([, label]) => label!);
       for (const label of used) expect(labels, expression).toContain(label);
+      // Two sources may have a stream of one name.
+      for (const [grouped] of expression.matchAll(/by \([^)]*\bstream\b[^)]*\)/g)) expect(grouped).toContain('source');
     }
     for (const { annotations } of rules) expect(annotations.remedy).not.toBe('');
     const problems = [...asked.join(' ').matchAll(/problem=~?"([^"]+)"/g)].flatMap(([, names]) => names!.split('|'));

@@ -8,6 +8,7 @@ import { isOfStar, nameOf, readCatalog } from '../../src/analytics/catalog.ts';
 import { type Query, readQueries } from '../../src/analytics/questions.ts';
 import { answered, examples } from '../support/answers.ts';
 import { shelfdesk } from '../support/cli.ts';
+import { drawn, linesOf } from '../support/dashboards.ts';
 import { demoWorld } from '../support/demo-world.ts';
 import { ran } from '../support/here.ts';
 import type { InProcess } from '../support/in-process.ts';
@@ -51,6 +52,25 @@ describe('answers, and a reader without names gets the same:', () => {
     expect(own.length).toBeGreaterThan(0);
     expect(await reader.rows(sql)).toEqual(own);
   });
+});
+
+test('the dashboard of examples/dashboards asks them, and each of its charts has something to draw', async () => {
+  const all = await drawn(here.pool, queries);
+  expect(all).toHaveLength(9);
+  for (const one of all) {
+    const rows = await reader.rows(one.sql);
+    const shown = [one.along, one.each, ...(one.values ?? [])].filter(name => name !== undefined);
+    for (const name of shown)
+      expect(
+        rows.map(row => row[name]).some(value => value !== null),
+        name,
+      ).toBe(true);
+    if (one.kind !== 'lines') continue;
+    const lines = await reader.rows(linesOf(one));
+    const columns = ['time', ...(one.each === undefined ? [] : ['metric']), ...one.values!];
+    expect(lines.map(row => Object.keys(row))).toEqual(rows.map(() => columns));
+    expect(lines.map(row => row.time)).toEqual(rows.map(row => row[one.along!]));
+  }
 });
 
 describe('query', () => {

@@ -48,10 +48,11 @@ async function tell({ seed, rounds, setBack }: Story): Promise<void> {
     insert into analytics.calendar_hours select 'night', d, '08:00', '20:00' from generate_series(1, 5) d;
     insert into analytics.calendar_holidays (calendar, day) values ('office', '2026-04-03'), ('office', '2026-04-06');
     insert into internal.stored_calendar_assignments values ('default', null, 'office'), ('default', 'i2', 'night'), ('other', 'i1', 'office')`);
-  for (const { account, inbox, label, metric, seconds } of targets)
+  const time = (ms: number | null) => (ms === null ? null : new Date(ms));
+  for (const { account, inbox, label, metric, seconds, from, to } of targets)
     await s.rows(
-      'insert into internal.stored_service_targets values ($1, $2, $3, $4, $5)',
-      ...[account, inbox, label, metric, seconds],
+      'insert into internal.stored_service_targets values ($1, $2, $3, $4, $5, $6, $7)',
+      ...[account, inbox, label, metric, seconds, time(from), time(to)],
     );
   for (let round = 0; round < rounds; round++) {
     for (const account of accounts) {

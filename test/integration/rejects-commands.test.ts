@@ -106,7 +106,7 @@ test('replay stores what the database refused, where it belongs; what is unreada
   const { code, stdout, stderr } = await rejects('replay');
   expect(code).toBe(3);
   expect(stderr).toBe('4 stored, 3 still rejected.\n');
-  expect(stdout).toMatch(/bad4 +no +ticket t2 has messages of another read; fetched again\n/);
+  expect(stdout).toMatch(/bad4 +no +ticket t2 has messages of another reading; fetched again\n/);
   expect(stdout).toMatch(/t6 +no +messages: /);
   // What the sweep did not find is shown again: until it was asked for, nothing says that it was checked.
   expect(

@@ -22,22 +22,32 @@ test('a service target is set, changed, listed and removed', async () => {
     stdout: '',
     stderr: "Account 'default': first-response within 4h.\n",
   });
-  await target('set', 'first-response', '8h');
+  const changed = await target('set', 'first-response', '8h');
+  const [, since] = /^Account 'default': first-response within 8h, for what begins from (\S+) on\.\n$/.exec(
+    changed.stderr,
+  )!;
   await target('set', 'first-response', '90m', '--inbox', 'i1', '--label', 'l1');
   await target('set', 'resolution', '40h', '--label', 'l1');
   expect((await target('list')).stdout).toBe(
     [
-      'account  metric          within  inbox  label',
-      '───────  ──────────────  ──────  ─────  ─────',
-      'default  first-response  8h      all    all',
-      'default  first-response  1h30m   i1     l1',
-      'default  resolution      40h     all    l1\n',
+      'account  metric          within  inbox  label  since',
+      `───────  ──────────────  ──────  ─────  ─────  ${'─'.repeat(24)}`,
+      `default  first-response  8h      all    all    ${new Date(since!).toISOString()}`,
+      'default  first-response  1h30m   i1     l1     always',
+      'default  resolution      40h     all    l1     always\n',
     ].join('\n'),
   );
   expect(JSON.parse((await target('list', '--json')).stdout)).toEqual([
-    { account: 'default', metric: 'first-response', inbox: null, label: null, seconds: 8 * 3600 },
-    { account: 'default', metric: 'first-response', inbox: 'i1', label: 'l1', seconds: 5400 },
-    { account: 'default', metric: 'resolution', inbox: null, label: 'l1', seconds: 40 * 3600 },
+    {
+      account: 'default',
+      metric: 'first-response',
+      inbox: null,
+      label: null,
+      seconds: 8 * 3600,
+      since: since!.replace(/(?<!\.\d+)Z$/, '.000Z'),
+    },
+    { account: 'default', metric: 'first-response', inbox: 'i1', label: 'l1', seconds: 5400, since: null },
+    { account: 'default', metric: 'resolution', inbox: null, label: 'l1', seconds: 40 * 3600, since: null },
   ]);
   expect(await s.rows('select metric, target_seconds from analytics.ticket_targets order by 1')).toEqual([
     { metric: 'resolution', target_seconds: 40 * 3600 },
@@ -54,10 +64,49 @@ test('a service target is set, changed, listed and removed', async () => {
   expect(JSON.parse((await target('list', '--json')).stdout)).toHaveLength(2);
   expect(await s.rows('select action, subject, outcome from sync.operations order by id')).toEqual([
     { action: 'target', subject: 'first-response', outcome: 'within 4h' },
-    { action: 'target', subject: 'first-response', outcome: 'within 8h' },
+    { action: 'target', subject: 'first-response', outcome: `within 8h, for what begins from ${since} on` },
     { action: 'target', subject: 'first-response, inbox i1, label l1', outcome: 'within 1h30m' },
     { action: 'target', subject: 'resolution, label l1', outcome: 'within 40h' },
     { action: 'target', subject: 'first-response, inbox i1, label l1', outcome: 'removed' },
+  ]);
+});
+
+test('a target that changes stays for what began before, unless the change is dated', async () => {
+  await using s = await scripted();
+  const config = configFor(s.url, { url: 'https://desk.example/api/v1', token: 'none' });
+  const target = (...args: string[]) => command(addTarget, config, 'target', ...args);
+  s.lists.tickets = [ticket('t1')];
+  await s.sync('tickets');
+  const day = (time: unknown) => (time as Date | null)?.toISOString().slice(0, 10) ?? null;
+  const held = async () =>
+    (await s.rows('select * from analytics.service_targets order by valid_from nulls first')).map(row => [
+      Number(row.target_seconds) / 3600,
+      day(row.valid_from),
+      day(row.valid_to),
+    ]);
+  await target('set', 'next-reply', '9h');
+  await target('set', 'next-reply', '7h', '--since', '2024-03-01');
+  await target('set', 'next-reply', '5h', '--since', '2024-06-01');
+  expect(await held()).toEqual([
+    [9, null, '2024-03-01'],
+    [7, '2024-03-01', '2024-06-01'],
+    [5, '2024-06-01', null],
+  ]);
+  // A mistake: what was to hold from then on goes.
+  await target('set', 'next-reply', '6h', '--since', '2024-02-01');
+  expect(await held()).toEqual([
+    [9, null, '2024-02-01'],
+    [6, '2024-02-01', null],
+  ]);
+  await target('remove', 'next-reply', '--since', '2025-01-01');
+  expect((await target('list')).stdout).toBe('');
+  expect(await target('remove', 'next-reply')).toMatchObject({ code: 2 });
+  // Nothing held in between.
+  await target('set', 'next-reply', '4h', '--since', '2025-02-01');
+  expect(await held()).toEqual([
+    [9, null, '2024-02-01'],
+    [6, '2024-02-01', '2025-01-01'],
+    [4, '2025-02-01', null],
   ]);
 });
 

@@ -63,8 +63,10 @@ const office = `
   select 'office', day, time '09:00', time '18:00' from generate_series(1, 5) day;
   insert into analytics.calendar_holidays (calendar, day, name) values ('office', '2026-04-03', 'Good Friday'), ('office', '2026-04-06', 'Easter Monday');
   insert into internal.stored_calendar_assignments (account_id, inbox_id, calendar) values ('default', null, 'office');
-  insert into internal.stored_service_targets (account_id, inbox_id, label_id, metric, target_seconds)
-  values ('default', null, null, 'first_response', 4 * 3600), ('default', null, null, 'resolution', 45 * 3600)`;
+  insert into internal.stored_service_targets (account_id, metric, target_seconds, valid_from, valid_to)
+  values ('default', 'first_response', 5 * 3600, null, '2026-05-01'), ('default', 'first_response', 4 * 3600, '2026-05-01', null),
+    ('default', 'next_reply', 9 * 3600, null, null), ('default', 'resolution', 45 * 3600, null, null),
+    ('default', 'resolution_without_hold', 36 * 3600, null, null)`;
 
 function withBooks(here: InProcess): void {
   const { services, ctx } = here;

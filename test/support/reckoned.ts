@@ -3,6 +3,7 @@ import { expect } from 'vitest';
 import { pick } from '../../packages/sandbox/src/random.ts';
 import { dayOf, endOfDay, nextDay, weekdays } from './business-in-words.ts';
 import type { Desk } from './desk-script.ts';
+import { eventRows } from './events-in-words.ts';
 import {
   addToBacklog,
   asOf,
@@ -22,6 +23,7 @@ import { type Scripted, second } from './scripted.ts';
 import {
   agentRows,
   arrivalRows,
+  backlogMonthRows,
   backlogRows,
   type Counted,
   customerRows,
@@ -46,14 +48,23 @@ const hours = {
 };
 
 const target = (account: string, metric: Target['metric'], hours: number, more: Partial<Target> = {}): Target => ({
-  ...{ account, metric, seconds: hours * 3600, inbox: null, label: null, ...more },
+  ...{ account, metric, seconds: hours * 3600, inbox: null, label: null, from: null, to: null, ...more },
 });
+/** When some targets change. */
+const changed = second(begins + dayS);
 export const targets = [
   ...[target('default', 'first_response', 2), target('default', 'first_response', 1, { inbox: 'i2' })],
   ...[target('default', 'first_response', 5, { label: 'l1' }), target('default', 'first_response', 4, { label: 'l3' })],
   ...[target('default', 'resolution', 8), target('default', 'resolution', 16, { label: 'l1', inbox: 'i1' })],
   ...[target('other', 'first_response', 30), target('other', 'resolution', 60, { inbox: 'i3' })],
   ...[target('other', 'resolution', 20, { label: 'l2' }), target('other', 'resolution', 10)],
+  ...[target('default', 'next_reply', 3, { to: changed }), target('default', 'next_reply', 1, { from: changed })],
+  ...[target('default', 'first_response', 3, { label: 'l2', to: changed }), target('other', 'next_reply', 12)],
+  ...[target('other', 'first_response', 3, { inbox: 'i2', from: changed })],
+  ...[
+    target('default', 'resolution_without_hold', 7),
+    target('other', 'resolution_without_hold', 9, { from: changed }),
+  ],
 ];
 
 /** One account: what happens to it, what the program sees of it, and what plain code makes of that. */
@@ -276,10 +287,12 @@ async function sameRows(s: Scripted, relation: string, expected: readonly Row[])
 
 async function compareStar(s: Scripted, accounts: readonly Account[], reckoned: readonly Reckoned[]): Promise<void> {
   const counted = reckoned.filter(({ ticket, seen }) => !ticket.spam && !ticket.trash && isThere(seen));
+  const lived = counted.map(one => ({ ...one, periods: periodsOf(one.seen, known) }));
   await sameRows(s, 'fact_tickets', ticketRows(counted));
   await sameRows(s, 'fact_messages', messageRows(counted));
   await sameRows(s, 'fact_turns', turnRows(counted));
   await sameRows(s, 'fact_ticket_labels', labelRows(counted));
+  await sameRows(s, 'fact_ticket_events', eventRows(lived));
   await sameRows(s, 'agent_daily', agentRows(counted));
   await sameRows(s, 'arrivals_hourly', arrivalRows(counted));
   await sameRows(s, 'customer_summary', customerRows(counted));
@@ -289,7 +302,7 @@ async function compareStar(s: Scripted, accounts: readonly Account[], reckoned: 
   // Up to when it is complete is the mirror's to say.
   const throughMs = (account: string) =>
     (through.find(row => row.account_id === account)!.complete_through as Date).getTime();
-  const kept = targetRows(counted, targets, throughMs);
+  const kept = targetRows(lived, targets, throughMs);
   await sameRows(s, 'ticket_targets', kept);
   for (const row of kept) {
     const account = accounts.find(({ name }) => name === row.account_id)!;
@@ -308,6 +321,7 @@ async function compareStar(s: Scripted, accounts: readonly Account[], reckoned: 
   const past = accounts.map(({ name, seen, zoneOf }) => ({
     account: name,
     tickets: [...seen.values()].map(one => ({
+      ticket: latest(one),
       created: timeOf(latest(one).created_at),
       periods: periodsOf(one, known),
     })),
@@ -316,6 +330,7 @@ async function compareStar(s: Scripted, accounts: readonly Account[], reckoned: 
     zoneOf,
   }));
   await sameRows(s, 'fact_backlog', backlogRows(past));
+  await sameRows(s, 'fact_backlog_months', backlogMonthRows(past));
 }
 
 export async function compareAll(s: Scripted, accounts: readonly Account[], rng: () => number): Promise<void> {

@@ -2,7 +2,7 @@
 import type { Ticket } from '../../packages/sandbox/src/helpdesk/records.ts';
 import { type Business, dayOf, endOfDay, hourOf, nextDay, weekdayOf } from './business-in-words.ts';
 import type { Said } from './desk-script.ts';
-import { addToBacklog, type Group, type Period, timeOf, toldAt } from './history-in-words.ts';
+import { addToBacklog, asOf, type Group, type Period, timeOf, toldAt } from './history-in-words.ts';
 import { kindOf, type Metrics, waitsOf } from './metrics-in-words.ts';
 
 /** A ticket that counts: neither spam nor trash, nor deleted. */
@@ -38,14 +38,15 @@ const notInStar =
 export const ticketRows = (all: readonly Counted[]): Row[] =>
   all.map(one => {
     const { account, ticket, metrics, isWhole, zone } = one;
-    const closed = metrics.first_closed_at as string | null;
+    const dayOfClosing = (at: unknown) => (at === null ? null : dayOf(zone, Date.parse(at as string)));
     return {
       ...Object.fromEntries(Object.entries(metrics).filter(([name]) => !notInStar.test(name))),
       ...keysOf(one),
       user_key: keyOf(account, ticket.user_id),
       first_responder_key: keyOf(account, metrics.first_responder_id as string | null),
       created_date: dayOf(zone, timeOf(ticket.created_at)),
-      first_closed_date: closed === null ? null : dayOf(zone, Date.parse(closed)),
+      first_closed_date: dayOfClosing(metrics.first_closed_at),
+      last_closed_date: dayOfClosing(metrics.last_closed_at),
       number: ticket.number,
       type: ticket.type,
       messages_complete: isWhole,
@@ -206,7 +207,11 @@ export function customerRows(all: readonly Counted[]): Row[] {
 /** One account, for the backlog of its last 90 days: of all its tickets, since one that counts no more did so then. */
 export interface Past {
   readonly account: string;
-  readonly tickets: readonly { readonly created: number; readonly periods: readonly Period[] }[];
+  readonly tickets: readonly {
+    readonly ticket: Ticket;
+    readonly created: number;
+    readonly periods: readonly Period[];
+  }[];
   readonly throughMs: number;
   readonly inboxes: readonly (string | null)[];
   zoneOf(inbox: string | null): string;
@@ -235,5 +240,52 @@ export const backlogRows = (accounts: readonly Past[]): Row[] =>
           ];
         });
       }),
+    );
+  });
+
+const counts = ({ state, spam, trash }: Period) => state !== 'closed' && state !== 'archived' && !spam && !trash;
+
+/** What a ticket was in the backlog of a time: open work, unknown, or perhaps open work because of a neighbour. */
+function inBacklog(periods: readonly Period[], created: number, atMs: number) {
+  const was = asOf(periods, created, atMs);
+  if (was === undefined) return undefined;
+  const { period, certain } = was;
+  if (period === null || counts(period)) return { period, isCounted: true, certain };
+  const i = periods.indexOf(period);
+  const [before, after] = [periods[i - 1], periods[i + 1]];
+  if (period.by !== null && period.by > atMs && before?.to === period.from && counts(before))
+    return { period: before, isCounted: false, certain: false };
+  if (after?.from === period.to && counts(after) && (after.after ?? 0) < atMs && (period.by ?? 0) <= atMs)
+    return { period: after, isCounted: false, certain: false };
+  return undefined;
+}
+
+export const backlogMonthRows = (accounts: readonly Past[]): Row[] =>
+  accounts.flatMap(({ account, tickets, throughMs, inboxes, zoneOf }) => {
+    const zones = [...new Set([null, ...inboxes].map(zoneOf))];
+    const lastDay = zones.map(zone => nextDay(dayOf(zone, throughMs), -1)).sort()[0]!;
+    const first = Math.min(...tickets.map(({ created }) => created));
+    const days: string[] = [];
+    for (let day = nextDay(dayOf('UTC', first), -40); day <= lastDay; day = nextDay(day))
+      if (day === lastDay || nextDay(day).endsWith('-01')) days.push(day);
+    return zones.flatMap(zone =>
+      days.flatMap(day =>
+        tickets.flatMap(({ ticket, created, periods }) => {
+          const was = inBacklog(periods, created, endOfDay(zone, day));
+          if (was === undefined || zoneOf(was.period?.inbox ?? null) !== zone) return [];
+          const labels = was.period?.labels ? was.period.labels.split('+') : [null];
+          return labels.map(label => ({
+            backlog_key: [account, day, ticket.id, ...(label === null ? [] : [label])].join('/'),
+            ...{ ticket_key: `${account}/${ticket.id}`, date_key: day, account_key: account, ticket_id: ticket.id },
+            ...{ customer_key: keyOf(account, ticket.customer_id), ticket_type: ticket.type },
+            ...{
+              inbox_key: keyOf(account, was.period?.inbox ?? null),
+              user_key: keyOf(account, was.period?.user ?? null),
+            },
+            ...{ label_key: keyOf(account, label), state: was.period?.state ?? null },
+            ...{ is_counted: was.isCounted, is_certain: was.certain },
+          }));
+        }),
+      ),
     );
   });

@@ -1,6 +1,6 @@
 /** How tickets keep their service targets, in plain code. */
 import type { Business } from './business-in-words.ts';
-import { timeOf } from './history-in-words.ts';
+import { type Period, timeOf } from './history-in-words.ts';
 import { waitsOf } from './metrics-in-words.ts';
 import type { Counted, Row } from './star-in-words.ts';
 
@@ -8,16 +8,29 @@ export interface Target {
   readonly account: string;
   readonly inbox: string | null;
   readonly label: string | null;
-  readonly metric: 'first_response' | 'resolution';
+  readonly metric: (typeof metrics)[number];
   readonly seconds: number;
+  /** It holds for what begins at or after the one time, and before the other. Null: without a bound. */
+  readonly from: number | null;
+  readonly to: number | null;
 }
 
-/** The most specific one: label and inbox, label, inbox, account; of two labels the shorter one. */
-function targetOf({ account, ticket }: Counted, metric: string, targets: readonly Target[]): number | undefined {
+const metrics = ['first_response', 'next_reply', 'resolution', 'resolution_without_hold'] as const;
+
+/** The most specific one of those in force then: label and inbox, label, inbox, account; of two labels the shorter one. */
+function targetOf(
+  { account, ticket }: Counted,
+  metric: string,
+  targets: readonly Target[],
+  atMs: number | null,
+): number | undefined {
   const its = targets.filter(
     one =>
       one.account === account &&
       one.metric === metric &&
+      (atMs === null
+        ? one.to === null
+        : (one.from === null || atMs >= one.from) && (one.to === null || atMs < one.to)) &&
       (one.inbox === null || one.inbox === ticket.inbox_id) &&
       (one.label === null || ticket.label_ids.includes(one.label)),
   );
@@ -25,58 +38,88 @@ function targetOf({ account, ticket }: Counted, metric: string, targets: readonl
   return its.toSorted((a, b) => rank(b) - rank(a) || a.seconds - b.seconds)[0]?.seconds;
 }
 
-/** When so many seconds have passed. All times of these stories are whole seconds. */
+/** When so many seconds have passed, to the millisecond. */
 function dueAt(since: number, seconds: number, lasts: Business): number {
-  let [low, high] = [0, 60 * 86_400];
+  let [low, high] = [0, 60 * 86_400_000];
   while (high - low > 1) {
     const middle = Math.floor((low + high) / 2);
-    if (lasts(since, since + middle * 1000) >= seconds) high = middle;
+    if (lasts(since, since + middle) > seconds - 0.0005) high = middle;
     else low = middle;
   }
-  return since + high * 1000;
+  return since + high;
 }
 
 const clock: Business = (since, until) => (until - since) / 1000;
 
+/** What may have a target: from when on, whether it is over, and until when it lasted. */
+interface Span {
+  readonly metric: Target['metric'];
+  readonly turn: number;
+  readonly begins: number | null;
+  readonly isDone: boolean;
+  readonly until: number | null;
+}
+
+function spansOf({ ticket, metrics, said }: Counted): Span[] {
+  const closed = metrics.last_closed_at as string | null;
+  const resolution = {
+    ...{ turn: 0, begins: timeOf(ticket.created_at), isDone: ticket.state === 'closed' || ticket.state === 'archived' },
+    until: closed === null ? null : Date.parse(closed),
+  };
+  return [
+    // Somebody waits for a first response who wrote first; who writes again waits for the next one.
+    ...waitsOf(said).map(({ sinceMs, untilMs, isAnswered }, i) => ({
+      ...{ metric: i === 0 && !metrics.is_outbound_initiated ? ('first_response' as const) : ('next_reply' as const) },
+      ...{ turn: i + 1, begins: sinceMs, isDone: isAnswered, until: untilMs },
+    })),
+    { metric: 'resolution', ...resolution },
+    { metric: 'resolution_without_hold', ...resolution },
+  ];
+}
+
 export const targetRows = (
-  all: readonly Counted[],
+  all: readonly (Counted & { readonly periods: readonly Period[] })[],
   targets: readonly Target[],
   throughMs: (account: string) => number,
 ): Row[] =>
   all.flatMap(one =>
-    (['first_response', 'resolution'] as const).flatMap(metric => {
-      const { account, ticket, metrics, isWhole, business } = one;
-      const target = targetOf(one, metric, targets);
-      const isResponse = metric === 'first_response';
-      // Somebody waits for a response who wrote first.
-      if (target === undefined || (isResponse && (metrics.inbound_count === 0 || metrics.is_outbound_initiated)))
-        return [];
+    spansOf(one).flatMap(({ metric, turn, begins, isDone, until: ended }) => {
+      const { account, ticket, metrics, isWhole, business, periods } = one;
+      const target = targetOf(one, metric, targets, begins);
+      if (target === undefined) return [];
       const lasts = business ?? clock;
-      const begins = isResponse ? waitsOf(one.said)[0]!.sinceMs : timeOf(ticket.created_at);
-      const isDone = isResponse
-        ? (metrics.authored_count as number) > 0
-        : ticket.state === 'closed' || ticket.state === 'archived';
-      const until = isDone
-        ? isResponse
-          ? begins === null || metrics.first_response_seconds === null
-            ? null
-            : begins + (metrics.first_response_seconds as number) * 1000
-          : Date.parse(metrics.last_closed_at as string)
-        : Math.max(throughMs(account), timeOf(ticket.updated_at));
+      const until = isDone ? ended : Math.max(throughMs(account), timeOf(ticket.updated_at));
       const took = (endMs: number | null) => (begins === null || endMs === null ? null : lasts(begins, endMs));
       const full = took(until);
-      const seconds = full === null ? null : isDone ? full : Math.max(0, full);
+      const held =
+        metric === 'resolution_without_hold'
+          ? periods
+              .filter(({ state }) => state === 'hold')
+              .map(({ from, to }) => [Math.max(from, begins!), Math.min(to ?? Infinity, until!)] as const)
+              .reduce((sum, [from, to]) => sum + (from < to ? lasts(from, to) : 0), 0)
+          : 0;
+      const whole = full === null ? null : isDone ? full : Math.max(0, full);
+      const seconds = whole === null ? null : whole - held;
       const doneError = isDone ? (metrics.full_resolution_error_seconds as number | null) : 0;
-      const error = isResponse ? (isWhole ? 0 : null) : doneError;
-      const due = begins === null ? null : dueAt(begins, target, lasts);
-      // It may have ended earlier, by the error.
-      const late =
-        error !== null && due !== null && until !== null && until - error * 1000 > due ? 'missed' : 'uncertain';
+      const unseen = metrics.reopen_error_seconds as number | null;
+      const isReply = turn > 0;
+      const error = isReply ? (isWhole ? 0 : null) : metric === 'resolution_without_hold' ? unseen : doneError;
+      const due = begins === null ? null : dueAt(begins, target + held, lasts);
+      // It may have ended earlier, by the error; of time on hold nobody knows better than to a second of the clock.
+      const isLate = () =>
+        metric === 'resolution_without_hold' && unseen !== 0
+          ? seconds! - error! > target
+          : until! - error! * 1000 > due!;
+      const late = error !== null && due !== null && until !== null && isLate() ? 'missed' : 'uncertain';
       const running = seconds !== null && seconds >= 0.75 * target ? 'at_risk' : 'running';
-      const outcome = due === null || until === null || until > due ? late : isDone ? 'met' : running;
+      const isInTime = due !== null && until !== null && until <= due;
+      // Less time on hold would be more time without.
+      const isSure =
+        metric !== 'resolution_without_hold' || unseen === 0 || (unseen !== null && seconds! + unseen <= target);
+      const outcome = !isInTime ? late : !isDone ? running : isSure ? 'met' : late;
       return [
         {
-          ...{ account_id: account, ticket_id: ticket.id, metric, customer_id: ticket.customer_id },
+          ...{ account_id: account, ticket_id: ticket.id, metric, turn, customer_id: ticket.customer_id },
           ...{ inbox_id: ticket.inbox_id, user_id: ticket.user_id, created_at: iso(timeOf(ticket.created_at)) },
           ...{
             messages_complete: isWhole,
@@ -108,11 +151,13 @@ export const targetFacts = (
     return {
       ...row,
       ...{
-        target_key: `${account_id}/${ticket_id}/${row.metric}`,
+        target_key: `${account_id}/${ticket_id}/${row.metric}${row.metric === 'next_reply' ? `/${row.turn}` : ''}`,
         ticket_key: key(ticket_id),
         account_key: account_id!,
       },
       ...{ customer_key: key(customer_id), inbox_key: key(inbox_id), user_key: key(user_id) },
       created_date: dayOf(String(account_id), inbox_id as string | null, String(row.created_at)),
+      begins_date:
+        row.begins_at === null ? null : dayOf(String(account_id), inbox_id as string | null, String(row.begins_at)),
     };
   });

@@ -2,7 +2,7 @@
 import { expect } from 'vitest';
 import type { Desk } from './desk-script.ts';
 import { type Period, statesOf, timeOf } from './history-in-words.ts';
-import { closingsOf, kindOf } from './metrics-in-words.ts';
+import { closingsOf, kindOf, waitsOf } from './metrics-in-words.ts';
 import type { Counted, Row } from './star-in-words.ts';
 
 interface Claim {
@@ -22,6 +22,7 @@ export function checkOutcome(claim: Claim): void {
   // What nobody can read, nobody can know.
   if ((row.outcome !== 'met' && row.outcome !== 'missed') || desk.unreadable.has(id)) return;
   if (row.metric === 'resolution') checkResolution(id, claim);
+  else if (row.metric === 'resolution_without_hold') checkWithoutHold(id, claim);
   else checkResponse(id, claim);
 }
 
@@ -62,17 +63,43 @@ function checkResolution(id: string, { row, desk, periods, readMs }: Claim): voi
   }
 }
 
+/** Where the mirror saw each state that the ticket was in: the time that it took is that of the script. */
+function checkWithoutHold(id: string, { row, one, desk, periods }: Claim): void {
+  const life = desk.lives
+    .get(id)!
+    .map(({ fromMs, was }) => ({ fromMs, state: was === undefined ? 'gone' : String(JSON.parse(was)[0]) }))
+    .filter(({ state }, i, all) => state !== all[i - 1]?.state);
+  const seen = statesOf(periods).map(({ state }) => state);
+  if (!row.is_done || periods.some(({ by }) => by !== null) || life.map(({ state }) => state).join() !== seen.join())
+    return;
+  const isResolved = (i: number) => /^(closed|archived)$/.test(life[i]?.state ?? '');
+  const closing = life.findLastIndex((_, i) => isResolved(i) && !isResolved(i - 1));
+  const lasts = one.business ?? ((since: number, until: number) => (until - since) / 1000);
+  const took = life
+    .slice(0, closing)
+    .reduce((sum, { fromMs, state }, i) => sum + (state === 'hold' ? 0 : lasts(fromMs, life[i + 1]!.fromMs)), 0);
+  expect(took <= Number(row.target_seconds), `${id} took ${took} s without hold, and ${row.outcome}`).toBe(
+    row.outcome === 'met',
+  );
+}
+
 function checkResponse(id: string, { row, one, desk }: Claim): void {
   const there = desk.tickets.get(id);
   if (!row.messages_complete || !there) return;
   const since = Date.parse(String(row.begins_at));
-  const inTime = there.messages.some(
-    said =>
-      kindOf(said) === 'authored' &&
-      said.created_at !== null &&
-      timeOf(said.created_at) >= since &&
-      timeOf(said.created_at) <= Date.parse(String(row.due_at)),
-  );
+  const dueMs = Date.parse(String(row.due_at));
+  // A reply of the same second may be the one before the wait.
+  const next = waitsOf(there.messages)[Number(row.turn) - 1]?.untilMs;
+  const isFirst = row.metric === 'first_response';
+  const inTime = !isFirst
+    ? typeof next === 'number' && next <= dueMs
+    : there.messages.some(
+        said =>
+          kindOf(said) === 'authored' &&
+          said.created_at !== null &&
+          timeOf(said.created_at) >= since &&
+          timeOf(said.created_at) <= dueMs,
+      );
   // Until it is read again.
   if (there.ticket.updated_at !== one.ticket.updated_at && row.is_done) return;
   expect(inTime, `${id} was answered in time, and ${row.outcome}`).toBe(row.outcome === 'met');

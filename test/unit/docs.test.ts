@@ -81,6 +81,7 @@ describe('settings', () => {
       'ON_ERROR_STOP', // of psql
       'ACME_TOKEN', // of the examples
       'SHELFDESK_HAND_OFF', // what a command of HANDOFF_COMMAND gets
+      'SHELFDESK_URL', // of the recipe for Dagster
     ]);
     const service = /^(POSTGRES|REDIS)_(USER|DB|PASSWORD)$/;
     const named = [...read(path).matchAll(/\b[A-Z]+(?:_[A-Z]+)+\b/g)].map(([name]) => name);

@@ -204,6 +204,19 @@ test.for<[string, Partial<Told>]>([
     { streams: [stream('users', lastNight), stream('shelves', lastNight), ...all()] },
   ],
   [
+    'Of crm.users everything up to 02:00 is in; helpdesk.users has still to be read.',
+    {
+      streams: [
+        stream('users', { name: 'crm.users', ...lastNight }),
+        stream('users', { name: 'helpdesk.users', ...never }),
+      ],
+    },
+  ],
+  [
+    'Everything up to 16:04 is in (crm.users up to 02:00).',
+    { streams: [stream('users', { name: 'crm.users', ...lastNight }), ...all()] },
+  ],
+  [
     'Everything from 1 May 2021, 00:00 up to 16:04 is in.',
     { streams: [stream('customers'), stream('tickets', { complete_from: new Date('2021-05-01T00:00:00Z') })] },
   ],

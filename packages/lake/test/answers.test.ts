@@ -72,6 +72,7 @@ const views = [
   'countable_tickets',
   'customer_summary',
   'fact_backlog',
+  'fact_backlog_months',
   'fact_targets',
   'message_kinds',
   'message_senders',
@@ -256,7 +257,10 @@ const oddities = `
   update internal.ticket_history set state = null, user_id = null, inbox_id = null where ticket_id = 't12' and is_first;
   update internal.ticket_history set change_after = valid_from - interval '30 minutes' where ticket_id = 't12' and not is_first;
   insert into internal.stored_service_targets (account_id, inbox_id, label_id, metric, target_seconds)
-  values ('acme', null, 'l0', 'resolution', 40000), ('acme', 'i1', 'l1', 'resolution', 60000), ('umbra', 'i2', null, 'resolution', 30000);
+  values ('acme', null, 'l0', 'resolution', 40000), ('acme', 'i1', 'l1', 'resolution', 60000), ('umbra', 'i2', null, 'resolution', 30000),
+    ('acme', null, null, 'next_reply', 3000), ('acme', null, null, 'resolution_without_hold', 90000), ('umbra', null, null, 'resolution_without_hold', 90000);
+  insert into internal.stored_service_targets (account_id, metric, target_seconds, valid_from, valid_to)
+  values ('umbra', 'next_reply', 6000, null, '2026-03-20'), ('umbra', 'next_reply', 9000, '2026-03-20', null);
   insert into books.shelf_volumes (account_id, owner_id, shelf_id, volume_id, position, _first_seen_at, _synced_at, _observed_at, _payload)
   values ('acme', 'ada', '9', 'v1', 0, '2026-03-01', '2026-03-01', '2026-03-01', '{}');
   insert into sync.coverage (account_id, source, stream, list, covered)

@@ -8,6 +8,7 @@ import { backfillStream } from '../../../jobs/backfill-stream.ts';
 import { sweepStream } from '../../../jobs/sweep-stream.ts';
 import { syncStream } from '../../../jobs/sync-stream.ts';
 import type { Limits } from '../../../src/engine/budget/budget.ts';
+import type { Context } from '../../../src/engine/context.ts';
 import { register } from '../../../src/engine/coverage/coverage.ts';
 import type { Fetch } from '../../../src/engine/http/fetch.ts';
 import type { Job } from '../../../src/engine/queue/job.ts';
@@ -50,6 +51,7 @@ export async function openVirtual({
   latencyMs,
   seed = 1,
   jobs = [],
+  sweep,
   ...sandbox
 }: Omit<ServicesOptions, 'now' | 'books' | 'credits' | 'requestsPerSecond' | 'periodSeconds'> & {
   url: string;
@@ -59,6 +61,8 @@ export async function openVirtual({
   latencyMs: (chance: number) => number;
   /** Beside those that read lists and details, and sweep. */
   jobs?: readonly Job[];
+  /** Lists are read again for a share of the credits. */
+  sweep?: Context['sweep'];
 }): Promise<Virtual> {
   const scheduler = new Scheduler({ nowMs: Date.UTC(2026, 5, 1, 12), rng: makeRng(seed + 4), traced: false });
   const now = () => scheduler.nowMs;
@@ -95,6 +99,12 @@ export async function openVirtual({
     lateMs: () => 0,
     failed: why => failed.push(why),
   });
+  // Before it starts, because its jobs have a copy.
+  if (sweep !== undefined)
+    Object.assign(worker.ctx, {
+      sweep,
+      sources: new Map([...worker.ctx.sources].map(([name, one]) => [name, { ...one, limits }])),
+    });
   const director = actor('director');
   const pg = database.poolFor({ by: director, scheduler, now, trouble: () => undefined, lateMs: () => 0 });
 

@@ -32,10 +32,11 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
     .action(
       act(async (options: { json?: boolean; wide?: boolean; check?: boolean }) => {
         if (options.check) return checkHealth(deps, options);
-        await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
+        const asked = deps.asked();
+        await using warehouse = await warehouseOf(asked.fleet, deps.signal);
         const { missing, unknown } = await pendingMigrations(warehouse.pg);
         const db = missing.length > 0 ? undefined : warehouse.pg;
-        const { accounts, refused } = await chosenAccounts(deps, db);
+        const { accounts, refused } = await chosenAccounts({ asked: () => asked }, db);
         const isOne = accounts.length + refused.length === 1;
         const streams = db
           ? await readStatus(

@@ -44,20 +44,12 @@ export async function moveWarehouse(deps: Deps, { account, to, yes, json }: Aske
   await using there = await openWarehouse({ databaseUrl: to, demo: undefined }, { signal: deps.signal }).catch(ofTo);
   const move = { account, who: operator(), from: placeOf(here), to: placeOf(there) };
   const state = await lookAtMove(move);
-  const held = (await rowsOf(here.pg, account)).map(one => one.rows).reduce((sum, n) => sum + n, 0);
+  const held = await heldIn(here, account);
   if (state === 'begun') say(`The move of account '${account}' to ${move.to.name} resumes.`);
   else if (!yes) await confirm(account, held, move.to.name, deps.signal);
   const line = showLine();
-  const sinceMs = systemClock.monotonic();
-  let arrived = 0;
-  const told = (name: string, rows: number | null) => {
-    if (rows === null) return line.show(`${name} is compared`);
-    arrived += rows;
-    const seconds = Math.max(0.001, (systemClock.monotonic() - sinceMs) / 1000);
-    const left = (Math.max(0, held - arrived) / arrived) * seconds;
-    const rate = `${amount(Math.round(arrived / seconds))} a second`;
-    if (arrived > 0) line.show(`${amount(arrived)} of ${count(held, 'row')}, ${rate}, ${duration(left)} left: ${name}`);
-  };
+  const progress = progressOf(held, state === 'begun' ? await heldIn(there, account) : 0);
+  const told = (name: string, rows: number | null) => line.show(progress(name, rows));
   const time = () => new Date(systemClock.now());
   const same = await changeWarehouse(move, { signal: deps.signal, told, time }).finally(line.end);
   const rows = same.map(one => one.rows).reduce((sum, n) => sum + n, 0);
@@ -77,6 +69,25 @@ export async function moveWarehouse(deps: Deps, { account, to, yes, json }: Aske
     `${isSet ? 'Take its settings out here, and give them' : 'Give its settings'} to the workers there. Readers and their rights are those of that warehouse.`,
   );
   say(`Its rows here are read-only from now on. To take them out: \`npx shelfdesk account remove ${account}\`.`);
+}
+
+const heldIn = async ({ pg }: Pick<Warehouse, 'pg'>, account: string): Promise<number> =>
+  (await rowsOf(pg, account)).reduce((sum, { rows }) => sum + rows, 0);
+
+/** Says how far a move is, of which so many of the rows had come before. */
+// @internal Tests count on a clock of theirs.
+export function progressOf(held: number, before: number, now = systemClock.monotonic) {
+  const sinceMs = now();
+  let came = 0;
+  return (table: string, rows: number | null): string => {
+    if (rows === null) return `${table} is compared`;
+    came += rows;
+    const seconds = Math.max(0.001, (now() - sinceMs) / 1000);
+    const left = Math.max(0, held - before - came);
+    const rate =
+      came > 0 ? `, ${amount(Math.round(came / seconds))} a second, ${duration((left / came) * seconds)} left` : '';
+    return `${amount(before + came)} of ${count(held, 'row')}${rate}: ${table}`;
+  };
 }
 
 export async function giveUp(deps: Deps, account: string): Promise<void> {

@@ -94,6 +94,8 @@ export interface Reject {
   readonly recordId?: string | undefined;
   /** The id that fetches the record again. */
   readonly askId?: string | undefined;
+  /** The record that it is part of, if its id is unique within that only. */
+  readonly of?: string | undefined;
   readonly reason: string;
   /** The first field with another shape than documented; empty for the record as a whole. Undefined: another reason. */
   readonly path?: string | undefined;

@@ -20,10 +20,16 @@ const isId = (id: string | undefined): id is string =>
   id !== undefined && id.length <= longestId && storable(id) === id;
 
 /** The id of the record, else a hash of its text: a record that is read again is the same reject. */
-const keyOf = ({ key, recordId, askId, payload = '' }: Reject): string => {
+const keyOf = ({ key, of, recordId, askId, payload = '' }: Reject): string => {
   if (key !== undefined) return key;
-  if (isId(recordId)) return recordId;
-  return payload ? createHash('sha256').update(payload).digest('hex').slice(0, 32) : (askId ?? '');
+  const name = of === undefined || recordId === undefined ? recordId : `${of}/${recordId}`;
+  if (isId(name)) return name;
+  return payload
+    ? createHash('sha256')
+        .update(`${of ?? ''}${payload}`)
+        .digest('hex')
+        .slice(0, 32)
+    : (askId ?? '');
 };
 
 /** A note stays storable although its record is not. */

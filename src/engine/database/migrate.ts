@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { Away, exitCodes, isAway, isCanceled, ShelfdeskError } from '../../errors.ts';
 import { keepChecksums, refuseIfEdited } from './checksums.ts';
-import { addMirrors, type Mirror } from './mirrors.ts';
+import { addMirrors, type Mirror, sourceSchemas } from './mirrors.ts';
 import { openCandidates } from './open-candidates.ts';
 import { ownNames, type Queryable } from './pool.ts';
 import { connectSession, sessionTo } from './session/session.ts';
@@ -73,6 +73,7 @@ export async function migrate(url: string, sql: Sql = ownSql, sources: readonly 
     if (missing.includes(theViews)) await applyViews(client, await readViews(sql.views, sql.version));
     const files = await addMirrors(client, sources, missing.includes(theViews));
     await openCandidates(client, sources);
+    await settleMoves(client, url);
     await settleRoles(client);
     await settleJit(client);
     const leftOut = await analyzeLoaded(client);
@@ -106,6 +107,17 @@ async function applyMigrations(client: pg.Client, folder: string): Promise<void>
       .catch(() => {});
     throw error;
   });
+}
+
+/** Accounts that move, or have moved, are read-only in new tables too, and no longer where their mark is gone. */
+async function settleMoves(client: pg.Client, url: string): Promise<void> {
+  const { rowCount } = await client.query(
+    `select from pg_trigger g join pg_class c on c.oid = g.tgrelid
+     where g.tgfoid = to_regproc('sync.refuse_moved') and pg_has_role(c.relowner, 'usage') limit 1`,
+  );
+  if (rowCount === 0) return;
+  const { settleFences } = await import('./move/fence.ts');
+  await settleFences(url);
 }
 
 /**
@@ -162,14 +174,17 @@ async function analyzeLoaded(client: pg.Client): Promise<{ busy?: string[] }> {
   // Others wait for the lock of migrations meanwhile. Asking for the size would wait for a session that locks the table.
   await client.query(`set lock_timeout = '1s'`);
   const { rows } = await client.query<{ name: string; is_locked: boolean }>(
-    `select t.oid::regclass::text as name, t.is_locked from (
-       select c.oid, exists (
-           select from pg_locks l where l.relation = c.oid and l.mode = 'AccessExclusiveLock' and l.pid <> pg_backend_pid()
-             and l.database = (select d.oid from pg_database d where d.datname = current_database())) as is_locked
-       from pg_class c join pg_namespace n on n.oid = c.relnamespace
-       where n.nspname = any ($2) and c.relkind = 'r' and pg_has_role(c.relowner, 'usage') and not pg_is_in_recovery()
-         and not exists (select from pg_stats s where s.schemaname = n.nspname and s.tablename = c.relname)) t
-     where case when t.is_locked then true else pg_relation_size(t.oid) > $1 end
+    // pg_stats is asked for the few large tables alone: all of it is a join over each column of the database.
+    `with large as materialized (
+       select * from (
+         select c.oid, n.nspname, c.relname, exists (
+             select from pg_locks l where l.relation = c.oid and l.mode = 'AccessExclusiveLock' and l.pid <> pg_backend_pid()
+               and l.database = (select d.oid from pg_database d where d.datname = current_database())) as is_locked
+         from pg_class c join pg_namespace n on n.oid = c.relnamespace
+         where n.nspname = any ($2) and c.relkind = 'r' and pg_has_role(c.relowner, 'usage') and not pg_is_in_recovery()) t
+       where case when t.is_locked then true else pg_relation_size(t.oid) > $1 end)
+     select t.oid::regclass::text as name, t.is_locked from large t
+     where not exists (select from pg_stats s where s.schemaname = t.nspname and s.tablename = t.relname offset 0)
      order by 1`,
     [leastBytes, schemas],
   );
@@ -180,14 +195,6 @@ async function analyzeLoaded(client: pg.Client): Promise<{ busy?: string[] }> {
     if (is_locked || !(await analyze().then(Boolean, () => false))) busy.push(name);
   }
   return busy.length > 0 ? { busy } : {};
-}
-
-/** The schemas of mirrored tables; none before the tables exist. */
-export async function sourceSchemas(client: Queryable): Promise<string[]> {
-  const { rows } = await client.query("select to_regclass('sync.streams') is not null as there");
-  if (!rows[0].there) return [];
-  const { rows: found } = await client.query<{ source: string }>('select distinct source from sync.streams');
-  return found.map(({ source }) => source);
 }
 
 async function connect(url: string): Promise<pg.Client> {

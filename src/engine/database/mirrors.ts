@@ -9,8 +9,16 @@ import { uncheckedColumnsOf } from '../../sources/record/columns.ts';
 import { literal, type Masked, maskStatements, masksOfRecord, type Shown } from '../../sources/record/masks.ts';
 import { allFields, computedOf, type Facts, fieldsThatAre } from '../../sources/record/record.ts';
 import { indexStatements, tableStatements } from '../../sources/record/tables.ts';
-import { announcedBy, type Source, type SourceTable, type Stream } from '../../sources/source.ts';
+import {
+  announcedBy,
+  type ListStream,
+  type Row,
+  type Source,
+  type SourceTable,
+  type Stream,
+} from '../../sources/source.ts';
 import { checksumOf } from './checksums.ts';
+import type { Queryable } from './pool.ts';
 
 /**
  * SQL over `pg_namespace`: true for a schema of mirrored tables. These have `_payload`. sync.sources may not exist yet.
@@ -18,6 +26,14 @@ import { checksumOf } from './checksums.ts';
 export const isMirror = (schema: string): string => `exists (
   select from pg_class m join pg_attribute a on a.attrelid = m.oid
   where m.relnamespace = ${schema}.oid and m.relkind in ('r', 'p') and a.attname = '_payload')`;
+
+/** The schemas of mirrored tables; none before the tables exist. */
+export async function sourceSchemas(client: Queryable): Promise<string[]> {
+  const { rows } = await client.query("select to_regclass('sync.streams') is not null as there");
+  if (!rows[0].there) return [];
+  const { rows: found } = await client.query<{ source: string }>('select distinct source from sync.streams');
+  return found.map(({ source }) => source);
+}
 
 export type Mirror = Pick<Source, 'name' | 'streams' | 'tables' | 'schema'>;
 
@@ -122,15 +138,15 @@ async function refuseOtherTypes(client: pg.Client, tables: readonly SourceTable[
 }
 
 async function addStream(client: pg.Client, stream: Stream): Promise<void> {
-  const { deletions } = stream as { deletions?: 'whole list' | { unknown: string } };
+  const { deletions, datedBy } = stream as Pick<ListStream<Row>, 'deletions' | 'datedBy'>;
   const unknown = typeof deletions === 'object' ? deletions.unknown : null;
   await client.query(
-    `insert into sync.streams as s (stream, source, place, follows, one_reader, personal, swept, deletions)
-     select $1, $2, coalesce(max(k.place), 0) + 1, $3, true, $4, $5, $6 from sync.streams k
+    `insert into sync.streams as s (stream, source, place, follows, one_reader, personal, swept, deletions, dated_by)
+     select $1, $2, coalesce(max(k.place), 0) + 1, $3, true, $4, $5, $6, $7 from sync.streams k
      on conflict (source, stream) do update set
-       personal = s.personal or excluded.personal, swept = excluded.swept, deletions = excluded.deletions
-     where (s.personal or excluded.personal, excluded.swept, excluded.deletions)
-       is distinct from (s.personal, s.swept, s.deletions)`,
+       personal = s.personal or excluded.personal, swept = excluded.swept, deletions = excluded.deletions, dated_by = excluded.dated_by
+     where (s.personal or excluded.personal, excluded.swept, excluded.deletions, excluded.dated_by)
+       is distinct from (s.personal, s.swept, s.deletions, s.dated_by)`,
     [
       stream.name,
       stream.source,
@@ -138,6 +154,7 @@ async function addStream(client: pg.Client, stream: Stream): Promise<void> {
       stream.personal !== undefined,
       stream.jobs.sweep !== undefined,
       unknown,
+      datedBy ?? stream.merge.declared.root.version ?? null,
     ],
   );
 }

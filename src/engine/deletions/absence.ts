@@ -41,8 +41,7 @@ export async function settleAbsence(
   const fromMs = beginningOf(ctx, stream);
   const { absent, live, isAll } = await candidatesOf(ctx.pg, claim.account, stream, { ...whole, fromMs, lookbackMs });
   if (stream.deletions === 'verify' && absent.length > 0) return undefined;
-  const most = await mostAccepted(ctx, claim, live, accepts);
-  if (absent.length > most)
+  if (absent.length > 0 && absent.length > (await mostAccepted(ctx, claim, live, accepts)))
     return `${absent.length} of ${live} ${nameOfKey(stream.key)} seem to have been deleted at the source, and none was marked as deleted; if they were, run ${command(claim.account, `sweep ${nameOfKey(stream.key)} --accept-deletions`)}`;
   const unknown = await markAbsent(ctx, claim, stream, { whole, absent, again });
   if (unknown === undefined) await noteWhole(ctx, claim, stream, list, { ...whole, fromMs: isAll ? 0 : fromMs });

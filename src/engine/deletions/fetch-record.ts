@@ -13,8 +13,8 @@ export const fewTries = 4;
 const fewDeleted = 20;
 
 /**
- * The most deletions that are accepted of a stream with so many live rows, together with those that runs found in the day before:
- * many small readings must not do what a large one may not. `accepts`: a person has confirmed a mass deletion, also one of that day.
+ * The most deletions that are accepted of a stream with so many live rows, less those that sweeps found in the day before: many
+ * sweeps must not do what one may not. `accepts`: a person has confirmed a mass deletion, also one of that day.
  */
 export async function mostAccepted(
   { pg, clock, sweep }: Context,
@@ -25,14 +25,14 @@ export async function mostAccepted(
   if (accepts) return Infinity;
   const found = await pg.query<{ lately: number }>(
     `select coalesce(sum(s.deleted), 0)::int as lately
-     from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id
-     where s.account_id = $1 and s.stream_key = $2 and r.started_at > $3 and s.run_id > coalesce((
-       select max(o.id) from sync.stored_runs o join sync.stored_run_streams p on p.run_id = o.id
-       where p.account_id = $1 and p.stream_key = $2 and o.accept_deletions), 0)`,
+     from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id and s.stream_key = $2
+     where r.account_id = $1 and r.kind = 'sweep' and (s.finished_at is null or s.finished_at > $3) and r.id > coalesce((
+       select max(o.id) from sync.stored_runs o join sync.stored_run_streams p on p.run_id = o.id and p.stream_key = $2
+       where o.account_id = $1 and o.kind = 'sweep' and o.accept_deletions), 0)`,
     [claim.account, claim.stream, new Date(clock.now() - 24 * 3_600_000)],
   );
   const { lately } = found.rows[0]!;
-  return Math.max(fewDeleted, Math.floor((rows + lately) * sweep.mostDeleted)) - lately;
+  return Math.max(0, Math.max(fewDeleted, Math.floor((rows + lately) * sweep.mostDeleted)) - lately);
 }
 
 /** Fetches one record and stores it. Returns Gone for a 404, and another error if the state of the record is unknown. */

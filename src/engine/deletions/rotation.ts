@@ -5,6 +5,7 @@
  */
 import type { DetailStream, ListStream, Row, Stream } from '../../sources/source.ts';
 import { type Context, type OpenSource, sourceNow } from '../context.ts';
+import { readPages } from '../coverage/pages.ts';
 import type { Queryable } from '../database/pool.ts';
 import type { StreamKey } from '../database/stream-key.ts';
 import { isWholeEachTime } from '../reading/fewer.ts';
@@ -12,6 +13,8 @@ import type { Ms } from '../reading/reading.ts';
 
 /** Shortest period: a run has a price of its own. */
 const leastMs = 15 * 60_000;
+/** A list is due in a run a little before its time, so that lists of one period are read in one run. */
+const early = 0.9;
 /** The part of the share that is always left to details, of which each costs a request. */
 const forDetails = 0.1;
 
@@ -29,11 +32,21 @@ export interface Rotating {
 }
 
 // @internal Tests hold its sums.
-/** Pure. The periods of readings that cost so much, if `perMs` can be spent. */
+/**
+ * Pure. The periods of readings that cost so much, if `perMs` can be spent. What cheap lists leave, because none is read more often
+ * than in `leastMs`, goes to the others.
+ */
 export function periodsOf(costs: readonly number[], perMs: number): number[] {
-  const roots = costs.map(Math.sqrt);
-  const sum = roots.reduce((all, root) => all + root, 0);
-  return roots.map(root => Math.max(leastMs, (root * sum) / perMs));
+  const cheap = new Set<number>();
+  for (;;) {
+    const dear = costs.filter((_, n) => !cheap.has(n));
+    const restPerMs = perMs - [...cheap].reduce((sum, n) => sum + costs[n]! / leastMs, 0);
+    const roots = dear.reduce((sum, cost) => sum + Math.sqrt(cost), 0);
+    const periods = costs.map((cost, n) => (cheap.has(n) ? leastMs : (Math.sqrt(cost) * roots) / restPerMs));
+    const more = periods.flatMap((period, n) => (period < leastMs ? [n] : []));
+    if (more.length === 0) return periods;
+    for (const n of more) cheap.add(n);
+  }
 }
 
 type Of = Pick<Context, 'pg' | 'account' | 'streams' | 'sweep'>;
@@ -49,12 +62,13 @@ const shareOf = ({ sweep }: Pick<Of, 'sweep'>, { limits }: OpenSource): number =
 
 /** The lists of the source that were read to their end. Empty if re-reading is left to the nightly run. */
 export async function rotationOf(ctx: Of, source: OpenSource): Promise<Rotating[]> {
-  const perMs = shareOf(ctx, source) * (1 - forDetails);
+  // Lists are read a little before their time.
+  const perMs = shareOf(ctx, source) * (1 - forDetails) * early;
   if (perMs === 0) return [];
   const lists: Omit<Rotating, 'everyMs'>[] = [];
   for (const stream of ctx.streams)
     if (stream.source === source.name && stream.kind === 'list' && isReread(stream))
-      lists.push(...(await listsOf(ctx.pg, ctx.account, stream)));
+      lists.push(...(await listsOf(ctx.pg, ctx.account, stream, source.lookbackMs)));
   const periods = periodsOf(
     lists.map(({ cost }) => cost),
     perMs,
@@ -69,6 +83,7 @@ async function listsOf(
   db: Queryable,
   account: string,
   stream: ListStream<Row> & Pick<Stream, 'jobs' | 'sweptBySync'>,
+  lookbackMs: number,
 ): Promise<Omit<Rotating, 'everyMs'>[]> {
   const { key, daily, paging } = stream;
   const table = stream.merge.declared.root.name;
@@ -104,10 +119,12 @@ async function listsOf(
      from lists l cross join first_load f where f.at is not null`,
     [account, key, filters.map(({ name }) => name), daily?.list ?? null, isReadBySync(stream), isWhole ?? false],
   );
+  const { size = paging.perPage } = await readPages(db, { account, stream: key }, first);
   const { cost } = stream.request(first, { page: 1, perPage: paging.perPage });
   return rows.map(({ list, rows: many, checked_ms }) => ({
-    ...{ stream: key, list, rows: many, checkedMs: checked_ms },
-    cost: cost * (Math.floor(many / paging.perPage) + 1),
+    // A reading counts as of one lookback before it began.
+    ...{ stream: key, list, rows: many, checkedMs: checked_ms + lookbackMs },
+    cost: cost * (Math.floor(many / Math.min(size, paging.perPage)) + 1),
   }));
 }
 
@@ -115,14 +132,14 @@ async function listsOf(
 const isReadBySync = (stream: Pick<Stream, 'jobs' | 'sweptBySync'>): boolean =>
   stream.jobs.sweep === undefined || stream.sweptBySync === true;
 
-/** A list is due in a run a little before its time, so that lists of one period are read in one run. */
-const early = 0.9;
-
 /** The age at which a sweep reads a part of the list again: `ageMs`, or what the rotation allows. */
-export const dueAgeMs = (rotation: readonly Rotating[], stream: StreamKey, list: string, ageMs: number): number =>
+export const dueAgeMs = (
+  rotation: readonly Rotating[],
+  { stream, list, ageMs, lookbackMs }: { stream: StreamKey; list: string; ageMs: number; lookbackMs: number },
+): number =>
   Math.min(
     ageMs,
-    ...rotation.filter(one => one.stream === stream && one.list === list).map(one => one.everyMs * early),
+    ...rotation.filter(one => one.stream === stream && one.list === list).map(one => one.everyMs * early + lookbackMs),
   );
 
 /**
@@ -137,7 +154,7 @@ export async function detailsLeft(
   const rotation = await rotationOf(ctx, source);
   const records = rotation.find(({ stream }) => stream === of.key)?.rows ?? 0;
   if (records === 0) return undefined;
-  const spent = rotation.reduce((sum, list) => sum + list.cost / list.everyMs, 0);
+  const spent = rotation.reduce((sum, list) => sum + list.cost / (list.everyMs * early), 0);
   const readsPerMs = (shareOf(ctx, source) - spent) / request('', []).cost;
   return { perHour: Math.floor(readsPerMs * 3_600_000), ageMs: Math.max(leastMs, records / readsPerMs) * early };
 }
@@ -149,21 +166,18 @@ export interface Due {
   readonly kind: 'sweep' | 'fresh';
   /** Time until it is due; at most 0: now. */
   readonly inMs: number;
-  /** The shortest period of its lists. It rests as long after a run that read it, however that ended. */
-  readonly everyMs: number;
+  /** Its lists that are due now. */
+  readonly lists: readonly Rotating[];
 }
 
 /** The streams of a source, by the lists of each that are due first. */
 export function dueOf(ctx: Pick<Context, 'sources' | 'clock' | 'streams'>, rotation: readonly Rotating[]): Due[] {
   return ctx.streams.flatMap(stream => {
-    const lists = rotation.filter(one => one.stream === stream.key);
-    if (lists.length === 0) return [];
+    const all = rotation.filter(one => one.stream === stream.key);
+    if (all.length === 0) return [];
     const nowMs = sourceNow(ctx, stream.source);
-    return {
-      stream,
-      kind: isReadBySync(stream) ? 'fresh' : 'sweep',
-      inMs: Math.min(...lists.map(({ checkedMs, everyMs }) => checkedMs + everyMs - nowMs)),
-      everyMs: Math.min(...lists.map(({ everyMs }) => everyMs)),
-    };
+    const inMs = ({ checkedMs, everyMs }: Rotating) => checkedMs + everyMs - nowMs;
+    const lists = all.filter(one => inMs(one) <= 0);
+    return { stream, lists, kind: isReadBySync(stream) ? 'fresh' : 'sweep', inMs: Math.min(...all.map(inMs)) };
   });
 }

@@ -68,7 +68,8 @@ export async function sweepStream(ctx: Context, claim: Claim, stream: ListStream
 
 /** Time before which checked records of the list are due again. */
 const dueBefore = ({ ctx, stream, rotation }: Sweep, list: string, ageMs = ctx.sweep.ageMs): Ms =>
-  sourceNow(ctx, stream.source) - dueAgeMs(rotation, stream.key, list, ageMs);
+  sourceNow(ctx, stream.source) -
+  dueAgeMs(rotation, { stream: stream.key, list, ageMs, lookbackMs: sourceOf(ctx, stream.source).lookbackMs });
 
 // --- by creation
 // -------------------------------------------------------------------------------------------------------

@@ -1,8 +1,11 @@
-/** The jobs of a stream of details, and its records that wait. The loop is loaded when it runs, so that a command starts quickly. */
+/** The jobs of a stream of details, its records that wait, and its rejects. Each is loaded when it runs, so that a command starts quickly. */
 import type { Stream, StreamJobs } from '../../sources/source.ts';
 import { type ById, type Detail, unitOf } from './detail-rows.ts';
 import { Listed } from './listed.ts';
 import { Pending } from './pending.ts';
+
+export const replay: NonNullable<Stream['replay']> = async replaying =>
+  (await import('./replay-reply.ts')).replay(replaying);
 
 const loop = () => import('./read-details.ts');
 

@@ -12,6 +12,7 @@ import { singleBatch } from '../load/batch.ts';
 import { NotStored } from '../load/replay.ts';
 import type { Ms } from '../reading/reading.ts';
 import { lockMembers } from './claim-members.ts';
+import { unitOf } from './detail-rows.ts';
 import { detailBatch } from './members.ts';
 import { membersOf, writeDetail } from './store-detail.ts';
 
@@ -30,6 +31,8 @@ export async function replay({ tx, streams, stream, reject }: Replaying): Promis
   if (stream.kind !== 'detail') throw new NotStored('the record is fetched again');
 
   const raw: unknown = parseJson(reject.payload);
+  // The payload of a list of members is one of them.
+  if (stream.list) return write(await memberBatch(tx, stream, reject, raw));
   if (isObject(raw) && stream.membersField in raw) {
     const wanted = { id: reject.ask_id ?? '' };
     const reply = replyOf(stream.request(wanted.id, []).record, reject, at.asOfMs);
@@ -53,8 +56,7 @@ export async function replay({ tx, streams, stream, reject }: Replaying): Promis
 }
 
 /**
- * Builds the batch of one rejected message. The message is stored only if its ticket still shows the set of the same
- * read.
+ * Builds the batch of one rejected member. It is stored only if its record still shows the set of the same reading.
  */
 async function memberBatch(
   { client, claim: { account }, at }: Tx<Writer>,
@@ -62,10 +64,10 @@ async function memberBatch(
   { ask_id, payload, place }: Again,
   raw: unknown,
 ): Promise<Batch> {
-  if (ask_id === null || place === null) throw new NotStored('its ticket is unknown; the message is fetched again');
+  if (ask_id === null || place === null) throw new NotStored(`its ${unitOf(stream)} is unknown; it is fetched again`);
   const asOf = await lockMembers(client, account, stream, ask_id);
   if (asOf?.getTime() !== at.asOfMs)
-    throw new NotStored(`ticket ${ask_id} has messages of another read; fetched again`);
+    throw new NotStored(`${unitOf(stream)} ${ask_id} has ${stream.name} of another reading; fetched again`);
   const parent = { id: ask_id, [stream.membersField]: [raw] };
   const text = `{"id":${JSON.stringify(ask_id)},${JSON.stringify(stream.membersField)}:[${payload}]}`;
   const { batch, unreadable } = await detailBatch(stream, parent, { text, asOf: at.asOfMs });

@@ -171,6 +171,11 @@ interface Before {
   readonly written?: Written | undefined;
 }
 
+/** The record is asked for again. Members that are a list of their own have ids that are unique within it only. */
+export const rejectWithin =
+  ({ list }: Detail, askId: string) =>
+  (reject: Reject): Reject => ({ ...reject, askId, ...(list && { of: askId }) });
+
 /** Writes the rows of a detail, without counters and rejects. */
 export async function writeDetail(
   tx: Tx<Writer>,
@@ -183,8 +188,9 @@ export async function writeDetail(
   const whole = singleBatch(stream.of, reply);
   const unreadable = [...reply.unreadable, ...(found?.unreadable ?? [])];
   const counts = noCounts();
-  const refused = unreadable.map(one => rejectOf(one, found?.batch ?? whole, wanted.id));
-  const refuse = ({ rejects }: Written) => refused.push(...rejects.map(reject => ({ ...reject, askId: wanted.id })));
+  const rejectIn = rejectWithin(stream, wanted.id);
+  const refused = unreadable.map(one => rejectIn(rejectOf(one, found?.batch ?? whole)));
+  const refuse = ({ rejects }: Written) => refused.push(...rejects.map(rejectIn));
   let current = false;
   let takenOver: Written['takenOver'] = {};
   let mayClear = true;

@@ -34,9 +34,8 @@ export async function replay(
       const reject = await lockReject(client, account, id);
       if (reject === undefined) throw new NotStored('it is not open');
       const { payload, as_of } = reject;
-      if (payload === null) throw new NotStored('nothing came that could be stored; it is asked for again');
-      if (as_of === null)
-        throw new NotStored('an older Shelfdesk did not note when it was true; it is asked for again');
+      if (payload === null || as_of === null)
+        throw new NotStored('nothing came that could be stored; it is asked for again');
       const stream = streams.find(({ key }) => key === reject.stream_key);
       if (stream?.replay === undefined) throw new NotStored('it is fetched again');
       const at = { nowMs, asOfMs: as_of.getTime() };

@@ -1,17 +1,18 @@
 /**
- * Opens the runs that read lists again when their time in the rotation has come. Fresh changes never wait for them: their lane has
- * the lowest rank. The times between look and look are held in memory: a worker that starts looks at once.
+ * Opens the runs that read lists again when their time in the rotation has come. Fresh changes never wait for sweeps: their lane has
+ * the lowest rank. A list that a sync reads whole, such as users, is read by a fresh run, as at night. The times between look and
+ * look are held in memory: a worker that starts looks at once.
  */
 import type { Context, OpenSource } from '../context.ts';
 import { type Due, dueOf, rotationOf } from '../deletions/rotation.ts';
 import { notPaused } from '../runs/pauses.ts';
 import { isOpen, lastEnd, openRun, type RunKind, withAccount } from '../runs/runs.ts';
 
-/** Longest time between two looks: lists grow, and people sweep. */
+/** Longest time between two looks: lists grow, people sweep, and a pause ends. */
 const anywayMs = 15 * 60_000;
-/** Shortest time between two looks: what was opened begins meanwhile. */
+/** Shortest time between two looks. */
 const againMs = 60_000;
-/** A run that failed has found what a person must decide, such as a mass deletion. The nightly run asks again. */
+/** A person must confirm a mass deletion. The nightly run asks again. */
 const dayMs = 24 * 3_600_000;
 
 /** The runs that read a stream again, by the kind that the rotation opens. */
@@ -25,29 +26,34 @@ export interface Rereading {
 export function keepRereading(ctx: Context, opener: number): Rereading {
   /** By source: when to look next, by the monotonic clock. */
   const nextMs = new Map<string, number>();
+  /** As of when each list was read when a run was opened for it. A run that leaves it so did not help: the list rests for its period. */
+  const tried = new Map<string, number>();
 
   async function lookAt(source: OpenSource): Promise<boolean> {
     const nowMs = ctx.clock.monotonic();
     if (nowMs < (nextMs.get(source.name) ?? 0)) return false;
     const all = dueOf(ctx, await rotationOf(ctx, source));
-    const soonestMs = Math.min(...all.map(({ inMs }) => inMs));
-    nextMs.set(source.name, nowMs + Math.min(Math.max(soonestMs, againMs), anywayMs));
-    let opened = false;
-    for (const due of all) if (due.inMs <= 0) opened = (await open(due)) || opened;
-    return opened;
+    const looks: (number | 'opened')[] = [];
+    for (const due of all) looks.push(due.inMs > 0 ? due.inMs : await open(due));
+    const soonestMs = Math.min(anywayMs, ...looks.filter(one => one !== 'opened'));
+    nextMs.set(source.name, nowMs + Math.max(soonestMs, againMs));
+    return looks.includes('opened');
   }
 
-  /** A run for one stream, so that no stream waits for the rest of another. */
-  const open = ({ stream: { key }, kind, everyMs }: Due): Promise<boolean> =>
+  /** Opens a run for one stream, so that no stream waits for the rest of another; or tells after how many ms it may. */
+  const open = ({ stream: { key }, kind, lists }: Due): Promise<number | 'opened'> =>
     withAccount(ctx.pg, ctx.account, async client => {
       const now = new Date(ctx.clock.now());
-      const last = await lastEnd(client, { account: ctx.account, stream: key }, readBy[kind]);
-      const untilMs = last && Math.max(last.endedMs + (last.failed ? dayMs : everyMs), last.deferredMs ?? 0);
-      if (untilMs !== undefined && untilMs > now.getTime()) return false;
-      if ((await notPaused(client, ctx.account, [key])).length === 0) return false;
-      if ((await isOpen(client, ctx.account, [key], readBy[kind])) !== undefined) return false;
+      const last = await lastEnd(client, { account: ctx.account, stream: key }, readBy[kind], now);
+      const rests = lists.map(one => (tried.get(`${key} ${one.list}`) === one.checkedMs ? one.everyMs : 0));
+      const restMs = last?.massDeletion ? dayMs : Math.min(...rests);
+      const untilMs = Math.max((last?.endedMs ?? 0) + restMs, last?.deferredMs ?? 0);
+      if (untilMs > now.getTime()) return untilMs - now.getTime();
+      if ((await notPaused(client, ctx.account, [key])).length === 0) return anywayMs;
+      if ((await isOpen(client, ctx.account, [key], readBy[kind])) !== undefined) return anywayMs;
       await openRun(client, { account: ctx.account, kind, streams: [key], opener }, now);
-      return true;
+      for (const { list, checkedMs } of lists) tried.set(`${key} ${list}`, checkedMs);
+      return 'opened';
     });
 
   return {

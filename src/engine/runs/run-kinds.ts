@@ -3,7 +3,10 @@ import type { RunKind } from './runs.ts';
 
 export const runKinds: Readonly<Record<RunKind, { readonly opens: string; readonly does: string }>> = {
   sync: { opens: 'a command', does: 'reads what is new in all lists, then the pending messages and volumes' },
-  fresh: { opens: 'the schedule, each minute', does: 'reads what is new in the lists of tickets and customers' },
+  fresh: {
+    opens: 'the schedule, each minute; a worker',
+    does: 'reads what is new in the lists of tickets and customers',
+  },
   nightly: {
     opens: 'the schedule, each night',
     does: 'reads all lists, also those that fresh runs leave out, and opens a sweep of what is due',

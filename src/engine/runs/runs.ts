@@ -262,20 +262,26 @@ export async function isResting(
   return rows[0]!.rests;
 }
 
-/** How the last run of these kinds that has ended with the stream did so; undefined if there is none. In ms. */
+/**
+ * When the last run of these kinds that has ended with the stream did so, in ms; undefined if there is none. `massDeletion`: it has
+ * found one, which a person must confirm.
+ */
 export async function lastEnd(
   client: Client,
   { account, stream }: { account: string; stream: StreamKey },
   kinds: readonly RunKind[],
-): Promise<{ endedMs: number; failed: boolean; deferredMs: number | null } | undefined> {
+  now: Date,
+): Promise<{ endedMs: number; massDeletion: boolean; deferredMs: number | null } | undefined> {
+  // A clock that was ahead may have noted an end that is still to come.
   const { rows } = await client.query(
-    `select extract(epoch from ended)::float8 * 1000 as "endedMs", failed, extract(epoch from deferred_until)::float8 * 1000 as "deferredMs"
+    `select extract(epoch from ended)::float8 * 1000 as "endedMs", extract(epoch from deferred_until)::float8 * 1000 as "deferredMs",
+       coalesce(state = 'failed' and error like '%seem to have been deleted at the source%', false) as "massDeletion"
      from (
-       select s.run_id, s.deferred_until, coalesce(s.finished_at, r.finished_at) as ended, 'failed' in (s.state, r.state) as failed
+       select s.run_id, s.state, s.error, s.deferred_until, coalesce(s.finished_at, r.finished_at) as ended
        from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id
        where s.account_id = $1 and s.stream_key = $2 and r.kind = any($3)) one
-     where ended is not null order by run_id desc limit 1`,
-    [account, stream, kinds],
+     where ended <= $4 order by run_id desc limit 1`,
+    [account, stream, kinds, now],
   );
   return rows[0];
 }

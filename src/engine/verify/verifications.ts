@@ -163,17 +163,19 @@ export async function readFindings(
 // --- stored rows
 // --------------------------------------------------------------------------------------------------------
 
-/** The records that are open rejects. */
+/** The records that are open rejects. `of`: the record within which their ids are unique. */
 export async function setAside(
   db: Queryable,
   { account, stream }: Pick<Claim, 'account' | 'stream'>,
   ids: readonly string[],
+  of?: string,
 ): Promise<Set<string>> {
   if (ids.length === 0) return new Set();
   const { rows } = await db.query<{ id: string }>(
     `select record_id as id from sync.rejects
-     where account_id = $1 and stream_key = $2 and record_id = any($3) and cleared_at is null`,
-    [account, stream, ids],
+     where account_id = $1 and stream_key = $2 and record_id = any($3) and cleared_at is null
+       and ($4::text is null or ask_id = $4)`,
+    [account, stream, ids, of ?? null],
   );
   return new Set(rows.map(({ id }) => id));
 }

@@ -114,7 +114,7 @@ export async function takeAlarm(db: pg.Pool, accounts: readonly string[], now: D
      where id = (
        select id from sync.alarms where account_id = any ($1) and next_try_at <= $2
        order by next_try_at, id limit 1 for update skip locked)
-     returning id, account_id as account, problem, nullif(stream, '') as stream, severity, says, remedy,
+     returning id, account_id as account, problem, case when stream <> '' then sync.name_of(stream_key) end as stream, severity, says, remedy,
        case when begin_delivered_at is null then 'begin' else 'end' end as state, began_at as since,
        case when begin_delivered_at is not null then ended_at end as ended, tries`,
     [accounts, now, new Date(now.getTime() + leaseMs)],

@@ -5,7 +5,7 @@
  */
 
 import type { Config } from '../../app/config.ts';
-import { ShelfdeskError } from '../../errors.ts';
+import { ShelfdeskError, unlessMoved } from '../../errors.ts';
 import { OpenStack } from '../../open-stack.ts';
 import { sources } from '../../sources/index.ts';
 import type { Source } from '../../sources/source.ts';
@@ -149,8 +149,9 @@ async function inTime(
   );
   try {
     return await Promise.race([Promise.resolve().then(run), late]);
-  } catch (error) {
+  } catch (thrown) {
     signal.throwIfAborted();
+    const error = unlessMoved(thrown);
     if (error instanceof ShelfdeskError) return fail(error.message, error.remedy);
     const what = error instanceof Error ? error.message || error.name : String(error);
     return fail(`the check itself failed: ${what}`, 'Run it again; if it lasts, please report it.');

@@ -7,7 +7,7 @@ import type { Clock } from '../../clock.ts';
 import { inSnapshot } from './overview.ts';
 
 export interface TargetFigures {
-  /** `first_response`, `resolution` */
+  /** `first_response`, `next_reply`, `resolution`, `resolution_without_hold` */
   readonly metric: string;
   readonly met: number;
   readonly missed: number;
@@ -22,7 +22,7 @@ const restMs = 60_000;
 const read = (db: pg.Pool, account: string): Promise<TargetFigures[]> =>
   inSnapshot(db, async client => {
     const { rows: set } = await client.query<Pick<TargetFigures, 'metric'>>(
-      'select distinct metric from analytics.service_targets where account_id = $1 order by 1',
+      'select distinct metric from analytics.service_targets where account_id = $1 and valid_to is null order by 1',
       [account],
     );
     if (set.length === 0) return [];
@@ -34,7 +34,7 @@ const read = (db: pg.Pool, account: string): Promise<TargetFigures[]> =>
        where account_id = $1
          -- Of tickets that were resolved when the mirror first saw them, or whose messages are not all here, only quick ones could
          -- be decided.
-         and case metric when 'first_response' then messages_complete else not is_done or (
+         and case when metric in ('first_response', 'next_reply') then messages_complete else not is_done or (
            select m.last_closing_seen from analytics.ticket_metrics m where (m.account_id, m.ticket_id) = (g.account_id, g.ticket_id)) end
          and created_at >= (
          select complete_through from analytics.completeness where account_id = $1 and source = 'helpdesk' and stream = 'tickets') - interval '28 days'

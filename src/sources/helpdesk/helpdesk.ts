@@ -1,9 +1,9 @@
 /** The help desk as a source. */
 
-import { detailJobs, pendingOf } from '../../engine/details/detail-jobs.ts';
+import { detailJobs, pendingOf, replay } from '../../engine/details/detail-jobs.ts';
 import { fixedToken } from '../../engine/http/dialect.ts';
 import { listJobs } from '../../engine/load/list-jobs.ts';
-import type { Replaying, Source, StreamJobs } from '../source.ts';
+import type { Source, StreamJobs } from '../source.ts';
 import { customers } from './customers.ts';
 import { helpdeskDialect } from './dialect.ts';
 import { lakeTables } from './lake.ts';
@@ -24,17 +24,15 @@ const leastToleranceMs = 5000;
 
 const ticketRelations = [
   ...['tickets', 'ticket_labels', 'ticket_history', 'ticket_state_intervals', 'inboxes', 'labels'],
-  ...['dim_inbox', 'dim_label', 'fact_ticket_labels', 'fact_backlog'],
+  ...['dim_inbox', 'dim_label', 'fact_ticket_labels', 'fact_backlog', 'fact_backlog_months'],
 ];
 const messageRelations = [
   ...['messages', 'attachments', 'ticket_metrics', 'countable_tickets', 'reply_turns'],
   ...['agent_daily', 'arrivals_hourly', 'fact_tickets', 'fact_messages', 'fact_turns'],
-  ...['ticket_targets', 'fact_targets'],
+  ...['ticket_targets', 'fact_targets', 'fact_ticket_events'],
 ];
 
 /** The work of the streams. A command loads only the work that it does, so that it starts quickly. */
-const replay = async (replaying: Replaying) => (await import('../../engine/details/replay-reply.ts')).replay(replaying);
-
 const verify: StreamJobs['verify'] = {
   read: async (ctx, claim) => {
     const { verifyStream } = await import('../../engine/verify/details/verify-stream.ts');
@@ -115,7 +113,7 @@ export const helpdesk: Source<HelpdeskPart> = {
     beside: [messages.key],
     isWanted: (source, { share }) => {
       const { ticketsPerHour, messagesAgeMs } = (source as unknown as { audit: AuditSettings }).audit;
-      return ticketsPerHour > 0 || messagesAgeMs !== undefined || share !== undefined;
+      return ticketsPerHour > 0 || messagesAgeMs !== undefined || (share ?? 0) > 0;
     },
     isThere: 'select from helpdesk.tickets t where t.account_id = $1 and t._messages_as_of is not null',
   },

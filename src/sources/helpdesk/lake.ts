@@ -38,11 +38,12 @@ export const lakeTables: readonly LakeTable[] = [
   { ...ofTicket, name: 'analytics.fact_tickets', byMonth, account: 'account_key', key: ['ticket_key'] },
   { ...ofTicket, name: 'analytics.fact_messages', byMonth, account: 'account_key', key: ['message_key'] },
   { ...ofTicket, name: 'analytics.fact_turns', account: 'account_key', key: ['turn_key'] },
+  { ...ofTicket, name: 'analytics.fact_ticket_events', account: 'account_key', key: ['event_key'] },
   { ...ofTicket, name: 'analytics.fact_ticket_labels', account: 'account_key', key: ['ticket_label_key'] },
   { ...ofCustomer, name: 'analytics.dim_customer', account: 'account_key', key: ['customer_key'] },
   { ...list, name: 'analytics.dim_inbox', account: 'account_key', key: ['inbox_key'] },
   { ...list, name: 'analytics.dim_label', account: 'account_key', key: ['label_key'] },
   { ...list, name: 'analytics.dim_user', account: 'account_key', key: ['user_key'] },
   { ...list, name: 'analytics.inbox_zones', key: ['inbox_id'] },
-  { name: 'analytics.service_targets', unit: 'status', key: ['inbox_id', 'label_id', 'metric'] },
+  { name: 'analytics.service_targets', unit: 'status', key: ['inbox_id', 'label_id', 'metric', 'valid_to'] },
 ];

@@ -1,5 +1,5 @@
 /** A stream of details, declared in a line: a list of its own for each record of a parent, as the comments of an issue. */
-import { detailJobs, pendingOf } from '../../engine/details/detail-jobs.ts';
+import { detailJobs, pendingOf, replay } from '../../engine/details/detail-jobs.ts';
 import type { Part } from '../../engine/forecast/plan-time.ts';
 import type { Planning, Question } from '../../engine/forecast/planning.ts';
 import type { Request } from '../../engine/http/request.ts';
@@ -47,7 +47,7 @@ export function detailsOf(
     ...(personal && { personal: declaredRules(named, personal) }),
   };
   return {
-    ...{ ...stream, relations: [record.name], pending: pendingOf(stream) },
+    ...{ ...stream, replay, relations: [record.name], pending: pendingOf(stream) },
     jobs: {
       ...detailJobs(stream),
       verify: {

@@ -2,6 +2,7 @@
 import { shortName } from '../../engine/commit/merge.ts';
 import type { Reads } from '../../engine/context.ts';
 import type { DeletionEvents } from '../../engine/deletions/deletion-events.ts';
+import { replay } from '../../engine/details/detail-jobs.ts';
 import type { Request } from '../../engine/http/request.ts';
 import { listJobs } from '../../engine/load/list-jobs.ts';
 import { readFeed } from '../../engine/reading/by-feed.ts';
@@ -43,7 +44,7 @@ export function streamsOf(shared: Shared, declared: readonly DeclaredStream[]): 
   return declared.map(one => {
     if (one.kind !== 'details') {
       const list = lists.get(one.record.name)!;
-      return { ...list, jobs: jobsOf(list, one, [...lists.values()]) };
+      return { ...list, replay, jobs: jobsOf(list, one, [...lists.values()]) };
     }
     return detailsOf(shared, one, lists.get(one.options.parent)!, tablesOfStream(shared.name, one, declared)[0]!);
   });
@@ -129,7 +130,7 @@ function listOf(shared: Shared, stream: DeclaredList, all: readonly DeclaredStre
     ...(stream.kind !== 'incremental' && { fromTheBeginning: true }),
     request: (_list, ask) => ({ ...asked(ask), ...(time !== undefined && { stampedAt: at }) }),
     orderedBy: stream.kind === 'full refresh' ? () => Number.NaN : at,
-    ...(time !== undefined && { changedAt: at }),
+    ...(time !== undefined && { changedAt: at, datedBy: columnOf(stream, time) }),
     ...(stream.kind !== 'feed' && getOf(stream.options, check, record.name)),
     deletions: deletionsOf(stream),
     details,

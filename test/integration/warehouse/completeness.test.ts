@@ -149,8 +149,8 @@ test('how far a stream is complete, of which tickets all messages are here, and 
   const config = configFor(s.url, { url: 'https://desk.example/api/v1', token: 'none' });
   const told = await command(addStatus, config, 'status', '--wide');
   const asOf = (certain!.as_of as Date).toISOString().slice(0, 19);
-  expect(told.stdout).toMatch(/rejects {2}deletes checked +last run\n/);
-  expect(told.stdout).toMatch(/ tickets .* 2026-01-01T00:04:00Z +interrupted\n/);
+  expect(told.stdout).toMatch(/rejects {2}deletes checked +unchecked since +last run\n/);
+  expect(told.stdout).toMatch(/ tickets .* 2026-01-01T00:04:00Z +2026-01-01T00:04:00Z +interrupted\n/);
   expect(told.stdout).toMatch(/ customers .* never +never\n/);
   expect(told.stderr).toContain(
     `tickets: 2 of 100 re-read records differed from the source; 1 could not be read: at most 6.2 % of the mirrored tickets differ, with 95 % confidence, as of ${asOf}Z\n`,

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { addMirrors } from '../../../src/engine/database/mirrors.ts';
 import { openCandidates } from '../../../src/engine/database/open-candidates.ts';
 import { transaction } from '../../../src/engine/database/pool.ts';
+import { replay } from '../../../src/engine/load/replay.ts';
 import { readsOf, runStream } from '../../../src/engine/load/run-stream.ts';
 import { openRun, readProgress } from '../../../src/engine/runs/runs.ts';
 import { openVerification, readFindings } from '../../../src/engine/verify/verifications.ts';
@@ -94,6 +95,13 @@ async function opened() {
         .splice(0)
         .filter(path => path.endsWith('comments'))
         .sort(),
+    replay: (reject: unknown) => replay(ctx as never, tracker.streams, reject as number),
+    erase: (contact: string) =>
+      eraseCustomer(
+        s.pool,
+        { account: 'default', contact, who: 'test', streams: [...streams, ...tracker.streams] },
+        later(),
+      ),
     async verify(stream: typeof issues, repair = true) {
       const asked = { asked: { sample: null, repair }, forecast: { credits: 1, seconds: 1 } };
       const of = { account: 'default', streams: [stream.key], opener: 0, ...asked };
@@ -222,8 +230,7 @@ test('a comment of an erased person is stored without what tells of them, and th
   s.shows(one('a', 1));
   s.details['/issues/a/comments'] = [said('1'), said('2')];
   await s.both();
-  const whom = { account: 'default', contact: '1@example.org', who: 'test', streams: [...streams, ...tracker.streams] };
-  await eraseCustomer(s.pool, whom, s.later());
+  await s.erase('1@example.org');
   expect(await s.rows('select id, author, body from tracker.comments order by id')).toEqual([
     { id: '1', author: null, body: null },
     { id: '2', author: '2@example.org', body: 'body of 2' },
@@ -236,6 +243,110 @@ test('a comment of an erased person is stored without what tells of them, and th
     { id: '2', author: '2@example.org', body: 'calm', _payload: said('2', 'calm') },
     { id: '3', author: '3@example.org', body: 'new', _payload: said('3', 'new') },
   ]);
+});
+
+test('of two comments with one id, of two issues, only that of the erased person is cleared, with its old values and rejects', async () => {
+  await using s = await opened();
+  const whole = (body: string) => said('1', body, 'ada@secret.example');
+  s.shows(one('a', 1), one('b', 2));
+  Object.assign(s.details, { '/issues/a/comments': [whole('secret')], '/issues/b/comments': [said('1', 'calm')] });
+  await s.both();
+  s.shows(one('a', 1010), one('b', 1011));
+  Object.assign(s.details, { '/issues/a/comments': [whole('older')], '/issues/b/comments': [said('1', 'calmer')] });
+  await s.both();
+  const broken = { ...said('1'), body: ['x'] };
+  s.shows(one('a', 1030), one('b', 1031));
+  Object.assign(s.details, { '/issues/a/comments': [broken], '/issues/b/comments': [broken] });
+  await s.both();
+  await s.rows(
+    `insert into sync.audit (account_id, run_id, source, stream, record_id, checked_at, random, kind, differences)
+     select 'default', 1, 'tracker', 'comments', i, now(), false, 'k', '{"body": [{"1": "x"}, {"1": "y"}]}' from unnest('{a,b,1}'::text[]) i`,
+  );
+  await s.erase('ada@secret.example');
+  const kept = () =>
+    s.rows(`select c.issue_id, c.body, (select jsonb_agg(h.changes -> 'body' -> 0) from sync.changes h where h.parent_id = c.issue_id) as before,
+        j.reason !~ '^body' as emptied, j.payload, u.differences -> 'body' -> 1 as theirs
+      from tracker.comments c join sync.rejects j on j.ask_id = c.issue_id join sync.audit u on u.record_id = c.issue_id order by 1`);
+  const of = { issue_id: 'b', body: 'calmer', before: ['calm'], emptied: false, payload: JSON.stringify(broken) };
+  expect(await kept()).toEqual([
+    { issue_id: 'a', body: null, before: [null], emptied: true, payload: null, theirs: 'erased' },
+    { ...of, theirs: { 1: 'y' } },
+  ]);
+  expect(await s.rows(`select differences -> 'body' -> 1 as theirs from sync.audit where record_id = '1'`)).toEqual([
+    { theirs: { 1: 'y' } },
+  ]);
+  // Another comment of that id turns out to be theirs, too.
+  s.shows(one('b', 1060), one('c', 1061));
+  Object.assign(s.details, { '/issues/b/comments': [said('1', 'calm')], '/issues/c/comments': [whole('secret')] });
+  await s.both();
+  expect(await s.rows('select issue_id, body from tracker.comments order by 1')).toEqual([
+    ...[
+      { issue_id: 'a', body: null },
+      { issue_id: 'b', body: 'calm' },
+    ],
+    { issue_id: 'c', body: null },
+  ]);
+  s.shows(one('b', 1090));
+  s.details['/issues/b/comments'] = [whole('secret')];
+  await s.both();
+  expect(await s.rows(`select from tracker.comments where body is not null`)).toEqual([]);
+});
+
+test('rejects of two comments with one id are two, and each ends with its own issue', async () => {
+  await using s = await opened();
+  s.shows(one('a', 1), one('b', 2));
+  const broken = { ...said('1'), body: ['x'] };
+  Object.assign(s.details, { '/issues/a/comments': [broken], '/issues/b/comments': [broken, said('2')] });
+  await s.both();
+  const open = () => s.rows('select key, ask_id from sync.rejects where cleared_at is null order by 1');
+  expect(await open()).toEqual([
+    { key: 'a/1', ask_id: 'a' },
+    { key: 'b/1', ask_id: 'b' },
+  ]);
+  // What is wrong with one comment says nothing of that of another issue.
+  Object.assign(s.details, { '/issues/a/comments': [said('1')] });
+  s.later(3600);
+  await s.read();
+  expect([await open(), await s.live()]).toEqual([[{ key: 'b/1', ask_id: 'b' }], 'a/1 b/2']);
+  Object.assign(s.details, {
+    '/issues/a/comments': [said('1', 'edited')],
+    '/issues/b/comments': [said('1'), said('2')],
+  });
+  expect(await s.verify(comments, false)).toEqual([['a', 'comment edits do not move updated_at']]);
+});
+
+test('a rejected comment is stored from its payload while its issue shows the comments of the same reading', async () => {
+  await using s = await opened();
+  s.shows(one('a', 1), one('b', 2));
+  // Its id and a field of it have the names of others.
+  const broken = { ...said('a'), body: ['x'], comments: [] };
+  Object.assign(s.details, { '/issues/a/comments': [broken, said('2')], '/issues/b/comments': [broken] });
+  await s.both();
+  const rejects = await s.rows('select id, ask_id from sync.rejects order by ask_id');
+  expect(rejects).toHaveLength(2);
+  expect(await s.replay(rejects[0]!.id)).toMatch(/^body: /);
+  await s.rows(`update sync.rejects set payload = replace(payload, '"body":["x"]', '"body":"seven"')`);
+  expect(await s.replay(rejects[0]!.id)).toBeUndefined();
+  expect(
+    await s.rows(`select issue_id, body, _payload -> 'comments' as own from tracker.comments where id = 'a'`),
+  ).toEqual([{ issue_id: 'a', body: 'seven', own: [] }]);
+  // Those of the other issue were read once more.
+  s.shows(one('b', 1025));
+  s.details['/issues/b/comments'] = [];
+  await s.both();
+  await s.rows('update sync.rejects set cleared_at = null');
+  expect(await s.replay(rejects[1]!.id)).toBe('issue b has comments of another reading; fetched again');
+  expect(await s.live()).toBe('a/2 a/a');
+});
+
+test('a rejected issue is stored from its payload', async () => {
+  await using s = await opened();
+  s.lists.issues = [{ ...one('a', 1), updated_at: 'yesterday' }];
+  await s.both();
+  await s.rows(`update sync.rejects set payload = replace(payload, 'yesterday', '${iso(1)}')`);
+  const [reject] = await s.rows('select id from sync.rejects');
+  expect(await s.replay(reject!.id)).toBeUndefined();
+  expect(await s.live('labels')).toBe('a/1');
 });
 
 test('a malformed comment is rejected by itself; what it stands beside is stored, and nothing counts as gone', async () => {

@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { expect, test } from 'vitest';
 import { addMirrors } from '../../../src/engine/database/mirrors.ts';
 import { children, type Fields, id, integer, record, text, time } from '../../../src/sources/record/record.ts';
-import { fullRefresh } from '../../../src/sources/service/declared.ts';
+import { created, details, feed, fullRefresh, incremental } from '../../../src/sources/service/declared.ts';
 import { defineService } from '../../../src/sources/service/service.ts';
 import { freshDatabase } from '../../support/postgres.ts';
 
@@ -87,4 +87,48 @@ test('of a stream that is declared no more nothing is told; its rows stay, with 
     `select count(*) as rows, (select personal from sync.streams where stream_key = 'shop.buyers') as personal from shop.buyers`,
   );
   expect(kept).toEqual({ rows: 2, personal: true });
+});
+
+test('the newest change of a stream is that of its time, or a deletion; that of details is that of their records', async () => {
+  await using s = await opened();
+  const dated = (name: string) => record(name, 'Records.', { id: id(), changedAt: time('Time.').always() });
+  const of = { cursor: 'changedAt', startParam: 'since' } as const;
+  await s.migrate(
+    defineService({
+      ...{ name: 'shop', label: 'the shop', says: 'The shop.', limits: [], paginator: { type: 'single_page' } },
+      streams: [
+        incremental(dated('orders'), '/orders', of),
+        created(dated('payments'), '/payments', of),
+        fullRefresh(dated('clients'), '/clients', { updatedAt: 'changedAt' }),
+        fullRefresh(dated('wares'), '/wares'),
+        feed(dated('gone'), '/gone', { cursorParam: 'after', deletes: { id: 'id', at: 'changedAt', of: 'orders' } }),
+        details(record('notes', 'Notes.', { id: id() }), '/orders/:id/notes', { parent: 'orders' }),
+      ],
+    }),
+  );
+  const all = ['orders', 'payments', 'clients', 'wares', 'gone'];
+  const put = (id: string, changed: string, gone = 'null') =>
+    s.rows(
+      all
+        .map(
+          name => `insert into shop.${name} (account_id, id, changed_at, _first_seen_at, _synced_at, _observed_at, _payload, _deleted_at)
+            values ('default', '${id}', '${changed}', now(), now(), now(), '{}', ${gone})`,
+        )
+        .join(';'),
+    );
+  const newest = async () =>
+    Object.fromEntries(
+      (
+        await s.rows(
+          `select stream, sync.newest_change('default', stream_key) as at from sync.streams where source = 'shop' and stream <> 'buyers' order by place`,
+        )
+      ).map(({ stream, at }) => [stream, at?.toISOString().slice(0, 10) ?? null]),
+    );
+  const each = (at: string | null) => ({ orders: at, payments: at, clients: at, wares: null, gone: at, notes: at });
+  expect(await newest()).toEqual(each(null));
+  await put('1', '2026-02-01');
+  await put('2', '2026-01-01');
+  expect(await newest()).toEqual(each('2026-02-01'));
+  await put('3', '2026-05-01', `'2026-03-01'`);
+  expect(await newest()).toEqual(each('2026-03-01'));
 });

@@ -14,7 +14,7 @@ const besides: Record<string, readonly string[]> = {
   agent_daily: words('account_id day user_id'),
   shelf_events: words('account_id owner_id shelf_id volume_id position'),
   arrivals_hourly: words('account_id hour time_zone local_weekday local_hour'),
-  ticket_targets: words('account_id ticket_id metric customer_id inbox_id user_id created_at messages_complete'),
+  ticket_targets: words('account_id ticket_id metric turn customer_id inbox_id user_id created_at messages_complete'),
   customer_summary: words('account_id customer_id first_ticket_at last_ticket_at last_inbound_at'),
 };
 

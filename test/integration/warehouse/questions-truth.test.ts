@@ -69,6 +69,15 @@ test('the backlog of a time before a ticket was seen is unknown: neither unassig
   ]);
 });
 
+test('the backlog of a month that is over keeps what was open then, and says what it cannot know', async () => {
+  expect(await answer('backlog-by-channel', 'acme')).toEqual([
+    { day: '2026-03-29', channel: 'email', tickets: 4, unknown: 1, uncertain: 1 },
+    // One was created at that midnight, and seen later. When another was closed is known to two months.
+    { day: '2026-02-28', channel: 'email', tickets: 2, unknown: 1, uncertain: 2 },
+    { day: '2026-01-31', channel: 'email', tickets: 1, unknown: 0, uncertain: 1 },
+  ]);
+});
+
 test('where nothing is left to do, now is now', async () => {
   expect(await answer('backlog-by-inbox', 'done')).toEqual([{ inbox: 'no inbox', four_weeks_ago: 1, now: 0 }]);
 });
@@ -102,6 +111,10 @@ test('a closing that the mirror never saw is on no side of a share, and in no me
   try {
     expect(await answer('reopened', 'reopened')).toEqual([
       { inbox: 'no inbox', closed_once: 2, reopened: 1, times: 1, percent: 50 },
+    ]);
+    // Seen closed three times, each at a midnight; one of them held for two days.
+    expect(await answer('solved-by-agent', 'reopened')).toEqual([
+      { user_id: 'unassigned', closed: 3, back_within_a_week: 1, percent: 33.3, uncertain_day: 3 },
     ]);
     // Open for 2 + 4 and 2 days. The first version of those that came before begins with its update.
     expect(await answer('time-in-states', 'reopened')).toMatchObject([{ tickets: 2, days_open: 4, days_closed: 1 }]);

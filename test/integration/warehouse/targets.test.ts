@@ -233,6 +233,85 @@ test('a target that is due when business closes is missed before it opens again'
   await db.pool.query(`delete from analytics.calendar_holidays; delete from helpdesk.tickets where id like 'e_'`);
 });
 
+test('a next reply: each wait after a reply, by the target that was in force when it began', async () => {
+  await clear();
+  await db.pool.query(`
+    insert into internal.stored_service_targets (account_id, metric, target_seconds, valid_from, valid_to)
+    values ('acme', 'next_reply', 3600, null, '2026-06-02T09:00Z'), ('acme', 'next_reply', 7200, '2026-06-02T09:00Z', null)`);
+  await through('2026-06-03T10:30:00Z');
+  await make(db.pool, 'x1', {
+    created: '2026-06-01T09:00:00Z',
+    said: [
+      ...([
+        ['in', '2026-06-01T09:00:00Z'],
+        ['out', '2026-06-01T16:00:00Z'],
+        ['in', '2026-06-01T16:30:00Z'],
+      ] as const),
+      ...([
+        ['out', '2026-06-02T09:31:00Z'],
+        ['in', '2026-06-02T09:32:00Z'],
+        ['out', '2026-06-02T11:00:00Z'],
+      ] as const),
+      ['in', '2026-06-03T09:00:00Z'],
+    ],
+  });
+  // The team wrote first, so nobody waits for a first response.
+  await make(db.pool, 'x2', {
+    created: '2026-06-01T09:00:00Z',
+    said: [
+      ['out', '2026-06-01T09:00:00Z'],
+      ['in', '2026-06-01T10:00:00Z'],
+      ['out', '2026-06-01T11:00:00Z'],
+    ],
+  });
+  expect(await outcomes('x', ', metric, turn, target_seconds / 3600 as within')).toEqual(
+    [
+      ['x1', 'missed', 1 + 1 / 60, 2, 1],
+      ['x1', 'met', 88 / 60, 3, 2],
+      ['x1', 'at_risk', 1.5, 4, 2],
+      ['x2', 'met', 1, 1, 1],
+    ].map(([id, outcome, hours, turn, within]) => ({ id, outcome, hours, metric: 'next_reply', turn, within })),
+  );
+});
+
+test('a resolution without hold: the clock stands while the ticket is on hold, and what states may have passed unseen decides nothing', async () => {
+  await clear();
+  await target('resolution_without_hold', 8);
+  await target('resolution', 8);
+  await through('2026-06-03T12:00:00Z');
+  const created = '2026-06-01T09:00:00Z';
+  const seen = (state: string, from: string, minutes: number) => ({
+    ...{ state, from: `2026-06-${from}:00:00Z` },
+    after: new Date(Date.parse(`2026-06-${from}:00:00Z`) - minutes * 60_000).toISOString(),
+  });
+  // Open for 3 + 4 hours of business, and on hold for 6.
+  await make(db.pool, 'h1', {
+    created,
+    states: [seen('hold', '01T12', 2), seen('open', '02T10', 2), seen('closed', '02T14', 2)],
+  });
+  await make(db.pool, 'h2', {
+    created,
+    states: [seen('hold', '01T12', 2), seen('open', '02T10', 90), seen('closed', '02T14', 2)],
+  });
+  await make(db.pool, 'h3', {
+    created,
+    states: [seen('hold', '01T12', 2), seen('open', '02T10', 2), seen('closed', '02T16', 2)],
+  });
+  await make(db.pool, 'h4', { created, states: [seen('hold', '01T12', 2)] });
+  await make(db.pool, 'h5', { created, states: [seen('hold', '01T12', 2), seen('open', '02T10', 2)] });
+  const rows = await outcomes('h', ', metric, due_at');
+  const without = rows.filter(({ metric }) => metric === 'resolution_without_hold');
+  expect(without.map(({ id, outcome, hours, due_at }) => [id, outcome, hours, due_at.toISOString()])).toEqual([
+    ['h1', 'met', 7, '2026-06-02T15:00:00.000Z'],
+    ['h2', 'uncertain', 7, '2026-06-02T15:00:00.000Z'],
+    ['h3', 'missed', 9, '2026-06-02T15:00:00.000Z'],
+    ['h4', 'running', 3, '2026-06-03T17:00:00.000Z'],
+    ['h5', 'missed', 13, '2026-06-02T15:00:00.000Z'],
+  ]);
+  // With time on hold all of them are late.
+  expect(rows.filter(({ metric, outcome }) => metric === 'resolution' && outcome !== 'missed')).toEqual([]);
+});
+
 test('a time that has no beginning is unknown, and so is its outcome', async () => {
   await clear();
   await target('resolution', 8);

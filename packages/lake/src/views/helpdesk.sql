@@ -107,34 +107,51 @@ create or replace macro analytics.is_overdue(seconds, target_seconds, until, due
 
 create or replace view analytics.ticket_targets as
 with own as (
-  select g.account_id, g.inbox_id, g.label_id, g.metric, g.target_seconds from analytics.service_targets g),
-of_label as (
-  select distinct on (l.account_id, l.id, g.metric) l.account_id, l.id as ticket_id, g.metric, g.target_seconds
-  from own g
-  join safe.tickets l on l.account_id = g.account_id and list_contains(l.label_ids, g.label_id) and (g.inbox_id is null or g.inbox_id = l.inbox_id)
-  order by l.account_id, l.id, g.metric, g.inbox_id is null, g.target_seconds),
-target as (
-  select m.*, k.metric, coalesce(l.target_seconds, i.target_seconds, a.target_seconds) as target_seconds,
-    analytics.calendar_of(m.account_id, m.inbox_id) as calendar,
-    case k.metric when 'resolution' then coalesce(m.state in ('closed', 'archived'), false) else not m.is_unreplied end as is_done
+  select g.account_id, g.inbox_id, g.label_id, g.metric, g.target_seconds, g.valid_from, g.valid_to from analytics.service_targets g),
+item as (
+  select m.*, l.label_ids, k.metric, k.is_reply, coalesce(r.turn, 0) as turn, case when k.is_reply then r.waiting_since else m.created_at end as begins_at,
+    r.answered_at, r.wait_seconds, r.wait_business_seconds, analytics.calendar_of(m.account_id, m.inbox_id) as calendar,
+    case when k.is_reply then r.is_answered else coalesce(m.state in ('closed', 'archived'), false) end as is_done
   from analytics.countable_tickets m
-  cross join (values ('first_response'), ('resolution')) k (metric)
-  left join of_label l on l.account_id = m.account_id and l.ticket_id = m.ticket_id and l.metric = k.metric
-  left join own i on i.account_id = m.account_id and i.metric = k.metric and i.inbox_id = m.inbox_id and i.label_id is null
-  left join own a on a.account_id = m.account_id and a.metric = k.metric and a.inbox_id is null and a.label_id is null
-  where k.metric = 'resolution' or m.inbound_count > 0 and not m.is_outbound_initiated),
+  join safe.tickets l on l.account_id = m.account_id and l.id = m.ticket_id
+  join (select distinct account_id, metric, metric in ('first_response', 'next_reply') as is_reply from own) k on k.account_id = m.account_id
+  left join analytics.reply_turns r on r.account_id = m.account_id and r.ticket_id = m.ticket_id and k.is_reply
+    and case k.metric when 'first_response' then r.turn = 1 and not m.is_outbound_initiated else r.turn > 1 or m.is_outbound_initiated end
+  where not k.is_reply or r.turn is not null),
+-- Of those in force the most specific one, and of two labels the shorter one.
+best as (
+  select i.account_id, i.ticket_id, i.metric, i.turn, arg_min(g.target_seconds,
+    case when g.label_id is null then 8589934592 else 0 end + case when g.inbox_id is null then 4294967296 else 0 end + g.target_seconds) as target_seconds
+  from item i
+  join own g on g.account_id = i.account_id and g.metric = i.metric
+  where (g.inbox_id is null or g.inbox_id = i.inbox_id) and (g.label_id is null or list_contains(i.label_ids, g.label_id))
+    and (g.valid_from is null or i.begins_at is null or i.begins_at >= g.valid_from) and (g.valid_to is null or i.begins_at < g.valid_to)
+  group by i.account_id, i.ticket_id, i.metric, i.turn),
 -- A reply moves its ticket. So a ticket whose messages are complete had none by the time up to which tickets are.
-span as (
-  select t.*, case t.metric when 'resolution' then t.created_at else r.waiting_since end as begins_at,
-    case
-      when not t.is_done then case when begins_at is not null then greatest(h.complete_through, t.updated_at, begins_at) end
-      when t.metric = 'resolution' then t.last_closed_at
-      else r.answered_at end as until,
+timed as (
+  select t.*, b.target_seconds, case
+      when not t.is_done then case when t.begins_at is not null then greatest(h.complete_through, t.updated_at, t.begins_at) end
+      when t.is_reply then t.answered_at
+      else t.last_closed_at end as until,
     t.last_closed_at - to_seconds(case when t.is_done then t.full_resolution_error_seconds else 0 end) as closed_after
-  from target t
-  left join analytics.completeness h on h.account_id = t.account_id and h.source = 'helpdesk' and h.stream = 'tickets'
-  left join analytics.reply_turns r on r.account_id = t.account_id and r.ticket_id = t.ticket_id and r.turn = 1
-  where t.target_seconds is not null),
+  from item t
+  join best b on b.account_id = t.account_id and b.ticket_id = t.ticket_id and b.metric = t.metric and b.turn = t.turn
+  left join analytics.completeness h on h.account_id = t.account_id and h.source = 'helpdesk' and h.stream = 'tickets'),
+held as (
+  select x.account_id, x.ticket_id, sum(case
+    when x.calendar is null then analytics.seconds_between(x.since, x.until) else analytics.business_seconds(x.calendar, x.since, x.until) end) as seconds
+  from (
+    select t.account_id, t.ticket_id, t.calendar, greatest(h.valid_from, t.created_at) as since, least(h.valid_to, t.until) as until
+    from timed t
+    join safe.ticket_history h on h.account_id = t.account_id and h.ticket_id = t.ticket_id and h.state = 'hold'
+    where t.metric = 'resolution_without_hold') x
+  where x.since < x.until
+  group by x.account_id, x.ticket_id),
+span as (
+  select t.* exclude (target_seconds), t.target_seconds as own_seconds, coalesce(h.seconds, 0) as held_seconds,
+    case when t.metric = 'resolution_without_hold' then coalesce(t.reopen_error_seconds, 'infinity'::double) else 0 end as held_error_seconds, t.target_seconds + coalesce(h.seconds, 0) as target_seconds
+  from timed t
+  left join held h on h.account_id = t.account_id and h.ticket_id = t.ticket_id and t.metric = 'resolution_without_hold'),
 -- Business time before each of these times, as in analytics.business_seconds. Joins take a fraction of the time of its subqueries.
 worked as (
   select s.*, coalesce(b.seconds_before + analytics.seconds_between(b.opens_at, least(s.begins_at, b.closes_at)), 0) as before_begins,
@@ -150,11 +167,12 @@ reckoned as (
       when not w.is_done then case
         when w.calendar is null then analytics.seconds_between(w.begins_at, w.until)
         when w.begins_at is not null then w.before_until - w.before_begins end
-      when w.metric = 'resolution' then case when w.calendar is null then w.full_resolution_seconds else w.full_resolution_business_seconds end
-      when w.calendar is null then w.first_response_seconds
-      else w.first_response_business_seconds end as seconds,
+      when w.is_reply then case when w.calendar is null then w.wait_seconds else w.wait_business_seconds end
+      when w.calendar is null then w.full_resolution_seconds
+      else w.full_resolution_business_seconds end as seconds,
     case
-      when w.metric = 'first_response' then case when w.messages_complete then 0 end
+      when w.is_reply then case when w.messages_complete then 0 end
+      when w.metric = 'resolution_without_hold' then w.reopen_error_seconds
       when w.is_done then w.full_resolution_error_seconds
       else 0 end as error_seconds
   from worked w),
@@ -167,16 +185,16 @@ due as (
   asof left join (
     select s.calendar, s.opens_at, s.seconds_before, s.seconds_before + analytics.seconds_between(s.opens_at, s.closes_at) as seconds_through
     from analytics.calendar_spans s) u on u.calendar = r.calendar and u.seconds_through >= r.before_due)
-select r.account_id, r.ticket_id, r.metric, r.customer_id, r.inbox_id, r.user_id, r.created_at, r.messages_complete, r.target_seconds,
-  r.calendar is not null as in_business_time, r.is_done, r.begins_at, r.due_at, r.seconds, r.error_seconds,
+select r.account_id, r.ticket_id, r.metric, r.turn, r.customer_id, r.inbox_id, r.user_id, r.created_at, r.messages_complete,
+  r.own_seconds as target_seconds, r.calendar is not null as in_business_time, r.is_done, r.begins_at, r.due_at, r.seconds - r.held_seconds as seconds,
+  r.error_seconds,
   case
-    when not analytics.is_overdue(r.seconds, r.target_seconds, r.until, r.due_at) then case
-      when r.is_done then 'met'
-      when r.seconds >= 0.75 * r.target_seconds then 'at_risk'
-      else 'running' end
+    when not r.is_done and not analytics.is_overdue(r.seconds, r.target_seconds, r.until, r.due_at) then
+      case when r.seconds - r.held_seconds >= 0.75 * r.own_seconds then 'at_risk' else 'running' end
+    when r.is_done and not analytics.is_overdue(r.seconds, r.target_seconds - r.held_error_seconds, r.until, r.due_at) then 'met'
     when r.seconds - r.error_seconds > r.target_seconds then 'missed'
     -- The error is one of the clock. Of a night it may be no business time at all.
-    when analytics.is_overdue(case
+    when r.held_error_seconds = 0 and analytics.is_overdue(case
       when r.error_seconds = 0 then r.seconds
       when r.calendar is null then r.seconds - r.error_seconds
       when r.error_seconds is not null then r.before_closed - r.before_begins end, r.target_seconds,
@@ -185,11 +203,14 @@ select r.account_id, r.ticket_id, r.metric, r.customer_id, r.inbox_id, r.user_id
 from due r;
 
 create or replace view analytics.fact_targets as
-select g.account_id || '/' || g.ticket_id || '/' || g.metric as target_key, t.ticket_key, t.account_key, t.customer_key, t.inbox_key,
-  t.user_key, t.created_date, g.created_at, g.metric, g.target_seconds, g.in_business_time, g.is_done, g.begins_at, g.due_at, g.seconds,
+select concat_ws('/', g.account_id, g.ticket_id, g.metric, case when g.metric = 'next_reply' then g.turn end) as target_key, t.ticket_key, t.account_key,
+  t.customer_key, t.inbox_key, t.user_key, t.created_date, timezone(coalesce(own.time_zone, z.time_zone), g.begins_at)::date as begins_date, g.created_at,
+  g.metric, g.turn, g.target_seconds, g.in_business_time, g.is_done, g.begins_at, g.due_at, g.seconds,
   g.error_seconds, g.outcome, g.messages_complete
 from analytics.ticket_targets g
-join analytics.fact_tickets t on t.account_key = g.account_id and t.ticket_id = g.ticket_id;
+join analytics.fact_tickets t on t.account_key = g.account_id and t.ticket_id = g.ticket_id
+left join analytics.inbox_zones own on own.account_id = g.account_id and own.inbox_id = g.inbox_id
+left join analytics.account_zones z on z.account_id = g.account_id;
 
 create or replace macro analytics.tickets_as_of(moment) as table
 select v.account_id, v.ticket_id, t.number, t.customer_id, case when v.known then v.inbox_id end as inbox_id,
@@ -317,3 +338,61 @@ join analytics.account_zones whole on whole.account_id = b.account_id
 -- The last day that is over wherever the account has an inbox, so that all its inboxes have the same days.
 join (select z.account_id, min(z.last_day) as last_day from zones z group by z.account_id) l on l.account_id = b.account_id
 where coalesce(own.time_zone, whole.time_zone) = b.time_zone and b.day between l.last_day - 89 and l.last_day;
+
+create or replace view analytics.fact_backlog_months as
+with zone as (
+  select z.account_id, z.time_zone, min(timezone(z.time_zone, c.complete_through)::date - 1) over (partition by z.account_id) as last_day
+  from (
+    select a.account_id, a.time_zone from analytics.account_zones a
+    union
+    select i.account_id, i.time_zone from analytics.inbox_zones i) z
+  join analytics.completeness c on c.account_id = z.account_id and c.source = 'helpdesk' and c.stream = 'tickets'),
+-- Each row with the one before it and the one after.
+version as (
+  select h.*, analytics.is_backlog(h.state, h.spam, h.trash) as counts, lead(h.valid_from) over w as next_from, lead(h.change_after) over w as next_after,
+    lag({'state': h.state, 'inbox_id': h.inbox_id, 'user_id': h.user_id, 'label_ids': h.label_ids, 'valid_from': h.valid_from, 'valid_to': h.valid_to,
+      'change_by': h.change_by, 'counts': analytics.is_backlog(h.state, h.spam, h.trash)}) over w as o
+  from safe.ticket_history h
+  window w as (partition by h.account_id, h.ticket_id order by h.valid_from)),
+span as (
+  select v.account_id, v.ticket_id, v.state, v.user_id, v.inbox_id, v.label_ids, v.valid_from as since, v.valid_to as until, v.change_by, v.deleted_after,
+    v.next_from, v.next_after, true as is_counted, true as is_known
+  from version v
+  where v.counts
+  union all
+  select v.account_id, v.ticket_id, null, null, null, null, v.change_after + interval 1 second, v.valid_from, null, null, null, null, true, false
+  from version v
+  where v.is_first
+  union all
+  select v.account_id, v.ticket_id, v.state, v.user_id, v.inbox_id, v.label_ids,
+    greatest(v.o.valid_from, v.o.change_by, v.change_after + interval 1 microsecond), v.valid_from, null, null, null, null, false, false
+  from version v
+  where v.counts and not v.is_first and v.o.valid_to = v.valid_from and not v.o.counts
+  union all
+  select v.account_id, v.ticket_id, v.o.state, v.o.user_id, v.o.inbox_id, v.o.label_ids, v.valid_from, least(v.change_by, v.valid_to), null, null, null, null,
+    false, false
+  from version v
+  where v.change_by > v.valid_from and not v.is_first and not v.counts and v.o.valid_to = v.valid_from and v.o.counts),
+day as (
+  select s.*, z.time_zone, z.last_day, unnest(generate_series(date_trunc('month', timezone(z.time_zone, s.since)),
+    least(timezone(z.time_zone, s.until), z.last_day::timestamp), interval 1 month)) as month
+  from span s
+  left join analytics.inbox_zones own on own.account_id = s.account_id and own.inbox_id = s.inbox_id and own.is_own
+  join analytics.account_zones w on w.account_id = s.account_id
+  join zone z on z.account_id = s.account_id and z.time_zone = coalesce(own.time_zone, w.time_zone)),
+moment as (
+  select d.*, least(last_day(d.month), d.last_day) as date_key, timezone(d.time_zone, (least(last_day(d.month), d.last_day) + 1)::timestamp) as at_end
+  from day d),
+label as (
+  select m.*, unnest(case when len(list_filter(m.label_ids, lambda l: l is not null)) > 0 then list_distinct(m.label_ids) else [null] end) as label_id
+  from moment m
+  where m.since <= m.at_end and (m.until is null or m.until > m.at_end))
+select concat_ws('/', l.account_id, l.date_key, l.ticket_id, l.label_id) as backlog_key, l.account_id || '/' || l.ticket_id as ticket_key, l.date_key,
+  l.account_id as account_key, l.account_id || '/' || t.customer_id as customer_key, l.account_id || '/' || l.inbox_id as inbox_key,
+  l.account_id || '/' || l.user_id as user_key, l.account_id || '/' || l.label_id as label_key, l.state, t.type as ticket_type, l.is_counted,
+  l.is_known and coalesce(l.change_by <= l.at_end, true) and coalesce(l.deleted_after >= l.at_end, true) and case
+    when l.until is null then true
+    when l.next_from = l.until then coalesce(l.next_after >= l.at_end, false)
+    else l.deleted_after is not null end as is_certain, l.ticket_id
+from label l
+join safe.tickets t on t.account_id = l.account_id and t.id = l.ticket_id;

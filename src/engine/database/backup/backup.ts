@@ -10,7 +10,7 @@ import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import type pg from 'pg';
 import { exitCodes, isAway, ShelfdeskError, UsageError } from '../../../errors.ts';
-import { sourceSchemas } from '../migrate.ts';
+import { sourceSchemas } from '../mirrors.ts';
 import { ownNames } from '../pool.ts';
 import { connectSession, type SessionSettings, sessionTo } from '../session/session.ts';
 import { type BackupHeader, type BackupTrailer, endOfTable } from './backup-file.ts';

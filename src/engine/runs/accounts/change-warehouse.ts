@@ -57,6 +57,7 @@ async function markOf(db: Queryable, account: string): Promise<Mark | undefined>
 
 /** What a move finds: nothing of one, or one that is not at its end. Throws UsageError if the account cannot go there. */
 export async function lookAtMove({ account, from, to }: Move): Promise<'new' | 'begun'> {
+  for (const place of [from, to]) await requireOwner(place);
   const { missing, unknown } = await pendingMigrations(to.pg);
   if (missing.length + unknown.length > 0)
     throw new ShelfdeskError(
@@ -91,6 +92,21 @@ export async function lookAtMove({ account, from, to }: Move): Promise<'new' | '
     throw new UsageError(`--to names this warehouse itself, or a copy of it: ${to.name}`, 'Name another database.');
   await requireUnknown(account, to);
   return left === undefined ? 'new' : 'begun';
+}
+
+/** Only who owns a table makes its triggers. */
+async function requireOwner({ pg, name }: Place): Promise<void> {
+  const { rows } = await pg.query<{ owner: string; role: string }>(
+    `select quote_ident(pg_get_userbyid(c.relowner)) as owner, quote_ident(current_user) as role
+     from pg_class c join pg_namespace n on n.oid = c.relnamespace
+     where (n.nspname, c.relname) = ('sync', 'moves') and not pg_has_role(c.relowner, 'usage')`,
+  );
+  for (const { owner, role } of rows)
+    throw new ShelfdeskError(
+      `this role may not move accounts: in ${name} the tables belong to ${owner}, and this session is ${role}`,
+      `Log in as ${owner} there, or let an administrator run \`grant ${owner} to ${role}\`. Then run the same command again.`,
+      exitCodes.failed,
+    );
 }
 
 /** Throws UsageError if the new warehouse has an account of this name. */

@@ -75,11 +75,18 @@ async function rereadOldest(
   }
 }
 
-/** Notes as of when the oldest members were read. Readings only become newer, so it stays true until the next audit. */
+/** Notes as of when the oldest members were read. sync.unchecked_since looks at those that came later. */
 async function noteOldest(ctx: Context, claim: Claim, details: Compared['details']): Promise<void> {
+  const { lookbackMs } = sourceOf(ctx, details.source);
   const asOfMs = await oldestAsOf(ctx.pg, claim.account, details);
   if (asOfMs === undefined) return;
   await transaction(ctx.pg, client =>
-    noteSwept(client, { ...claim, stream: details.key }, 'details', { from: -Infinity, to: Infinity }, asOfMs),
+    noteSwept(
+      client,
+      { ...claim, stream: details.key },
+      'details',
+      { from: -Infinity, to: Infinity },
+      asOfMs - lookbackMs,
+    ),
   );
 }

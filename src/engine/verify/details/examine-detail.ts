@@ -13,7 +13,7 @@ import { claimMembers, keepReading } from '../../details/claim-members.ts';
 import { type Detail, rowsOfParent } from '../../details/detail-rows.ts';
 import { detailBatch } from '../../details/members.ts';
 import { shownIn, storeNames } from '../../details/names.ts';
-import { detailOf } from '../../details/store-detail.ts';
+import { detailOf, rejectWithin } from '../../details/store-detail.ts';
 import { check, type Reply } from '../../http/request.ts';
 import { cleanJson, cleanText } from '../../json-text.ts';
 import { byForce, singleBatch } from '../../load/batch.ts';
@@ -114,11 +114,11 @@ async function examineMembers(
     const rejects: Reject[] = [];
     const others = new Set(batch.merge.declared.others.map(shortName));
     const ofMembers = { account: claim.account, stream: stream.key };
-    const aside = await setAside(client, ofMembers, [...new Set(all.map(({ id }) => id))]);
+    const aside = await setAside(client, ofMembers, [...new Set(all.map(({ id }) => id))], stream.list && record.id);
     if (judged && all.length > 0 && repair) {
       const written = await writeBatch(tx, byForce(batch));
       add(counts, written.counts);
-      rejects.push(...written.rejects.map(reject => ({ ...reject, askId: record.id })));
+      rejects.push(...written.rejects.map(rejectWithin(stream, record.id)));
     }
     // Rejected members are reported as rejects. What is missing here in other tables is not reported, since it may
     // belong to a rejected member.

@@ -40,18 +40,18 @@ export function sentence({ at, streams, works, paused, timeLeft }: Told): Html {
   const byMinute = Map.groupBy(older, one => Math.floor(one.complete_through!.getTime() / grainMs));
   const asides: Part[] = [
     ...[...byMinute.values()].map(
-      some => html`${listed(some.map(({ stream }) => stream))} up to ${time(oldest(some), at)}`,
+      some => html`${listed(some.map(({ name }) => name))} up to ${time(oldest(some), at)}`,
     ),
     ...(gaps > 0 ? [html`${gaps === 1 ? 'one gap' : `${amount(gaps)} gaps`} above it`] : []),
   ];
   const begun = read.flatMap(one => one.complete_from ?? []).sort((one, other) => other.getTime() - one.getTime())[0];
   const rejected = streams.filter(({ open_rejects }) => open_rejects > 0);
   const still = streams.filter(one => follows(one) && one.waiting > 0);
-  return html`${unread.length > 0 ? html`Of ${listed(read.map(({ stream }) => stream))} everything` : 'Everything'}${begun === undefined ? null : html` from ${time(begun, at)}`} up to ${time(upTo, at)} is in${
+  return html`${unread.length > 0 ? html`Of ${listed(read.map(({ name }) => name))} everything` : 'Everything'}${begun === undefined ? null : html` from ${time(begun, at)}`} up to ${time(upTo, at)} is in${
     asides.length > 0 ? html` <span class="aside-note">(${joined(asides, ', ')})</span>` : null
   }${still.map(one => html`; ${follow(one, { works, paused, left: timeLeft(one) })}`)}${
     unread.length > 0
-      ? html`; ${listed(unread.map(({ stream }) => stream))} ${unread.length === 1 ? 'has' : 'have'} still to be read`
+      ? html`; ${listed(unread.map(({ name }) => name))} ${unread.length === 1 ? 'has' : 'have'} still to be read`
       : null
   }${rejected.map(one => html`; ${count(one.open_rejects, 'record')} of ${one.name} ${one.open_rejects === 1 ? 'was' : 'were'} rejected`)}.`;
 }

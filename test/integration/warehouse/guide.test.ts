@@ -1,0 +1,42 @@
+/** analytics.guide, as a reader who sees no names asks it: what it says is there, and how complete the warehouse is now. */
+import { expect, test } from 'vitest';
+import { letReaderIn } from '../../support/readers.ts';
+import { scripted } from '../../support/scripted.ts';
+
+test('a reader is told how to ask, what there is, and how complete each stream is now', async () => {
+  await using s = await scripted({ lookbackMs: 1000 });
+  await using reader = await letReaderIn(s);
+  const told = async () => {
+    const rows = await reader.rows<{ provider: string; key: string; content: string }>('select * from analytics.guide');
+    expect(new Set(rows.map(({ key }) => key)).size).toBe(rows.length);
+    return new Map(rows.map(({ key, content }) => [key, content]));
+  };
+  s.goTo(100);
+  await s.sync('tickets');
+  const guide = await told();
+  const dictionary = await reader.rows<{ schema: string; relation: string; column_name: string | null }>(
+    `select * from analytics.data_dictionary where kind <> 'function'`,
+  );
+  const relations = dictionary.filter(({ column_name }) => column_name === null);
+  const tables = relations.map(({ schema, relation }) => `${schema}.${relation}`);
+  expect([...guide.keys()].filter(key => !key.includes('/')).sort()).toEqual(tables.sort());
+
+  const skill = guide.get('skill/shelfdesk')!;
+  const names = new Set(dictionary.flatMap(row => [`${row.schema}.${row.relation}`, row.relation, row.column_name]));
+  const named = [...skill.matchAll(/`(?:select .* from )?([a-z]+(?:[._][a-z_]+)*)`/g)].map(([, name]) => name!);
+  expect(named.length).toBeGreaterThan(15);
+  const others = ['tickets', 'messages', 'analytics', 'safe', 'certain'];
+  expect(named.filter(name => !names.has(name) && !others.includes(name))).toEqual([]);
+
+  const key = 'completeness/default/helpdesk.tickets';
+  const now = () =>
+    reader.rows(
+      `select to_jsonb(c) as row from analytics.completeness c where source = 'helpdesk' and stream = 'tickets'`,
+    );
+  expect(JSON.parse(guide.get(key)!)).toEqual((await now())[0]!.row);
+  s.goTo(200);
+  await s.sync('tickets');
+  const later = JSON.parse((await told()).get(key)!);
+  expect(later).toEqual((await now())[0]!.row);
+  expect(later).toMatchObject({ complete_through: expect.stringContaining('T00:03:18'), gaps: 0, complete_from: null });
+});
