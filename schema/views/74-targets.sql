@@ -76,12 +76,12 @@ select m.account_id, m.ticket_id, k.metric, coalesce(r.turn, 0) as turn, m.custo
     else analytics.business_time_after(c.calendar, s.begins_at, p.target_seconds) end as due_at,
   t.seconds - p.held_seconds as seconds, e.error_seconds,
   case
-    when not o.is_done and not analytics.is_overdue(c.calendar, s.begins_at, p.target_seconds, t.until, t.seconds) then
-      case when t.seconds - p.held_seconds >= 0.75 * g.target_seconds then 'at_risk' else 'running' end
-    when o.is_done and not analytics.is_overdue(c.calendar, s.begins_at, p.target_seconds - e.held_error_seconds, t.until, t.seconds) then 'met'
+    -- Less time on hold would be more time without.
+    when not analytics.is_overdue(c.calendar, s.begins_at, p.target_seconds, t.until, t.seconds) and t.seconds + e.held_error_seconds <= p.target_seconds then
+      case when o.is_done then 'met' when t.seconds - p.held_seconds >= 0.75 * g.target_seconds then 'at_risk' else 'running' end
     when t.seconds - e.error_seconds > p.target_seconds then 'missed'
     -- The error is one of the clock. Of a night it may be no business time at all.
-    when e.held_error_seconds = 0 and analytics.is_overdue(c.calendar, s.begins_at, p.target_seconds, t.until - make_interval(secs => e.error_seconds), case
+    when (k.metric <> 'resolution_without_hold' or m.reopen_error_seconds = 0) and analytics.is_overdue(c.calendar, s.begins_at, p.target_seconds, t.until - make_interval(secs => e.error_seconds), case
       when e.error_seconds = 0 then t.seconds
       when c.calendar is null then t.seconds - e.error_seconds
       else analytics.business_seconds(c.calendar, s.begins_at, t.until - make_interval(secs => e.error_seconds)) end) then 'missed'
@@ -146,7 +146,7 @@ cross join lateral (
     when k.metric = 'resolution_without_hold' then m.reopen_error_seconds
     when o.is_done then m.full_resolution_error_seconds
     else 0 end as error_seconds
-  from (select case when k.metric = 'resolution_without_hold' then coalesce(m.reopen_error_seconds, 'infinity') else 0 end as held_error_seconds) y) e
+  from (select least(m.reopen_error_seconds, p.held_seconds) as held_error_seconds) y) e
 where g.target_seconds is not null and (not k.is_reply or r.turn is not null);
 comment on view analytics.ticket_targets is
   'How each countable ticket keeps its service targets: one row for each ticket, metric and turn with a target in analytics.service_targets. A first response has a row only if a customer wrote first, according to the mirrored messages; each later wait of a customer has a row of next_reply. The target is the one that was in force when the time began. A resolution is that of full_resolution_seconds: a ticket that is reopened has none until it is resolved again. Time on hold and snoozed counts, but that of resolution_without_hold stands while the ticket is on hold. Nothing is measured against now: a time that still runs is measured up to complete_through of the tickets in analytics.completeness, or up to updated_at if that is later.';
@@ -175,6 +175,6 @@ comment on column analytics.ticket_targets.due_at is
 comment on column analytics.ticket_targets.seconds is
   'Seconds that it took, or so far if is_done is false. Null if the beginning or the end has no time. A resolution may have taken up to error_seconds less. It may have taken more only if the closing did not move updated_at: it happened by change_by in analytics.ticket_state_intervals.';
 comment on column analytics.ticket_targets.error_seconds is
-  'Upper bound of the overestimate of seconds, in clock time; null if unknown. 0 for times that still run: that a ticket was closed without a move of updated_at is known when it is read again, by a sweep at the latest. Of a first response it is null if messages_complete is false, since the reply, or an earlier message of the customer, may not be here. Of resolution_without_hold it is reopen_error_seconds of analytics.ticket_metrics, by which it may be too short as well: the time in which states may have passed unseen.';
+  'Upper bound of the overestimate of seconds, in clock time; null if unknown. 0 for times that still run: that a ticket was closed without a move of updated_at is known when it is read again, by a sweep at the latest. Of a first response it is null if messages_complete is false, since the reply, or an earlier message of the customer, may not be here. Of resolution_without_hold it is reopen_error_seconds of analytics.ticket_metrics, the time in which states may have passed unseen: by that, but by no more than the time on hold that was seen, it may be too short as well.';
 comment on column analytics.ticket_targets.outcome is
-  'met (by due_at); missed; uncertain (it ended after due_at, and without its error it may not have; or seconds is null); at_risk (it still runs, and three quarters of the target have passed); running. A closing that did not move updated_at may have been later than met says, or earlier than missed says while is_done is false: see seconds and error_seconds. If messages_complete is false, met counts from the first customer message that is here.';
+  'met (by due_at); missed; uncertain (it ended after due_at, and without its error it may not have; with less time on hold it may have; or seconds is null); at_risk (it still runs, and three quarters of the target have passed); running. A closing that did not move updated_at may have been later than met says, or earlier than missed says while is_done is false: see seconds and error_seconds. If messages_complete is false, met counts from the first customer message that is here.';

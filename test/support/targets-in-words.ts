@@ -114,9 +114,8 @@ export const targetRows = (
       const running = seconds !== null && seconds >= 0.75 * target ? 'at_risk' : 'running';
       const isInTime = due !== null && until !== null && until <= due;
       // Less time on hold would be more time without.
-      const isSure =
-        metric !== 'resolution_without_hold' || unseen === 0 || (unseen !== null && seconds! + unseen <= target);
-      const outcome = !isInTime ? late : !isDone ? running : isSure ? 'met' : late;
+      const isSure = held === 0 || seconds! + Math.min(unseen ?? Infinity, held) <= target;
+      const outcome = !isInTime || !isSure ? late : isDone ? 'met' : running;
       return [
         {
           ...{ account_id: account, ticket_id: ticket.id, metric, turn, customer_id: ticket.customer_id },

@@ -299,6 +299,10 @@ test('a resolution without hold: the clock stands while the ticket is on hold, a
   });
   await make(db.pool, 'h4', { created, states: [seen('hold', '01T12', 2)] });
   await make(db.pool, 'h5', { created, states: [seen('hold', '01T12', 2), seen('open', '02T10', 2)] });
+  // Nobody saw it on hold: it took no longer than that.
+  await make(db.pool, 'h6', { created, states: [seen('closed', '01T16', 90)] });
+  // It may have left hold a day before it was seen: then it would be late already.
+  await make(db.pool, 'h7', { created, states: [seen('hold', '01T12', 2), seen('open', '03T10', 24 * 60)] });
   const rows = await outcomes('h', ', metric, due_at');
   const without = rows.filter(({ metric }) => metric === 'resolution_without_hold');
   expect(without.map(({ id, outcome, hours, due_at }) => [id, outcome, hours, due_at.toISOString()])).toEqual([
@@ -307,9 +311,13 @@ test('a resolution without hold: the clock stands while the ticket is on hold, a
     ['h3', 'missed', 9, '2026-06-02T15:00:00.000Z'],
     ['h4', 'running', 3, '2026-06-03T17:00:00.000Z'],
     ['h5', 'missed', 13, '2026-06-02T15:00:00.000Z'],
+    ['h6', 'met', 7, '2026-06-01T17:00:00.000Z'],
+    ['h7', 'uncertain', 5, '2026-06-03T15:00:00.000Z'],
   ]);
-  // With time on hold all of them are late.
-  expect(rows.filter(({ metric, outcome }) => metric === 'resolution' && outcome !== 'missed')).toEqual([]);
+  // With time on hold all others are late.
+  expect(
+    rows.filter(({ id, metric, outcome }) => id !== 'h6' && metric === 'resolution' && outcome !== 'missed'),
+  ).toEqual([]);
 });
 
 test('a time that has no beginning is unknown, and so is its outcome', async () => {

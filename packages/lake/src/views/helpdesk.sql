@@ -149,7 +149,7 @@ held as (
   group by x.account_id, x.ticket_id),
 span as (
   select t.* exclude (target_seconds), t.target_seconds as own_seconds, coalesce(h.seconds, 0) as held_seconds,
-    case when t.metric = 'resolution_without_hold' then coalesce(t.reopen_error_seconds, 'infinity'::double) else 0 end as held_error_seconds, t.target_seconds + coalesce(h.seconds, 0) as target_seconds
+    least(t.reopen_error_seconds, coalesce(h.seconds, 0)) as held_error_seconds, t.target_seconds + coalesce(h.seconds, 0) as target_seconds
   from timed t
   left join held h on h.account_id = t.account_id and h.ticket_id = t.ticket_id and t.metric = 'resolution_without_hold'),
 -- Business time before each of these times, as in analytics.business_seconds. Joins take a fraction of the time of its subqueries.
@@ -189,12 +189,12 @@ select r.account_id, r.ticket_id, r.metric, r.turn, r.customer_id, r.inbox_id, r
   r.own_seconds as target_seconds, r.calendar is not null as in_business_time, r.is_done, r.begins_at, r.due_at, r.seconds - r.held_seconds as seconds,
   r.error_seconds,
   case
-    when not r.is_done and not analytics.is_overdue(r.seconds, r.target_seconds, r.until, r.due_at) then
-      case when r.seconds - r.held_seconds >= 0.75 * r.own_seconds then 'at_risk' else 'running' end
-    when r.is_done and not analytics.is_overdue(r.seconds, r.target_seconds - r.held_error_seconds, r.until, r.due_at) then 'met'
+    -- Less time on hold would be more time without.
+    when not analytics.is_overdue(r.seconds, r.target_seconds, r.until, r.due_at) and r.seconds + r.held_error_seconds <= r.target_seconds then
+      case when r.is_done then 'met' when r.seconds - r.held_seconds >= 0.75 * r.own_seconds then 'at_risk' else 'running' end
     when r.seconds - r.error_seconds > r.target_seconds then 'missed'
     -- The error is one of the clock. Of a night it may be no business time at all.
-    when r.held_error_seconds = 0 and analytics.is_overdue(case
+    when (r.metric <> 'resolution_without_hold' or r.reopen_error_seconds = 0) and analytics.is_overdue(case
       when r.error_seconds = 0 then r.seconds
       when r.calendar is null then r.seconds - r.error_seconds
       when r.error_seconds is not null then r.before_closed - r.before_begins end, r.target_seconds,
