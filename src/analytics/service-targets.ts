@@ -42,7 +42,7 @@ const ofScope =
   '(account_id, metric) = ($1, $2) and inbox_id is not distinct from $3 and label_id is not distinct from $4';
 const valuesOf = ({ account, metric, inbox, label }: TargetScope) => [account, column(metric), inbox, label];
 
-/** Of the targets of a scope, those that hold from this time on go, and the one that holds then ends. Returns how many there were. */
+/** Of the targets of a scope, those that begin at this time or later go, and the one that holds then ends. Returns how many there were. */
 async function endTargets(client: Queryable, scope: TargetScope, since: Date): Promise<number> {
   const values = [...valuesOf(scope), since];
   const { rowCount: gone } = await client.query(
@@ -60,7 +60,7 @@ async function endTargets(client: Queryable, scope: TargetScope, since: Date): P
 const lockTargets = (client: Queryable) =>
   client.query('lock table internal.stored_service_targets in share row exclusive mode');
 
-/** Without `since` a first target of its scope holds from the beginning, and a change of it from now on. */
+/** Without `since` the first target of its metric holds from the beginning. Any later one holds from now on: it takes tickets from another. */
 export async function setServiceTarget(
   db: pg.Pool,
   { since: asked, ...target }: Omit<ServiceTarget, 'since'> & { readonly since?: Date | undefined },
@@ -84,8 +84,8 @@ export async function setServiceTarget(
     }
     await lockTargets(client);
     const { rowCount } = await client.query(
-      `select from internal.stored_service_targets where ${ofScope}`,
-      valuesOf(target),
+      'select from internal.stored_service_targets where (account_id, metric) = ($1, $2)',
+      [account, column(metric)],
     );
     const since = asked ?? (rowCount === 0 ? null : now);
     if (since !== null) await endTargets(client, target, since);
@@ -113,7 +113,7 @@ export async function removeServiceTarget(
   db: pg.Pool,
   scope: TargetScope,
   who: string,
-  { now, since = now }: { readonly now: Date; readonly since?: Date | undefined },
+  { now, since }: { readonly now: Date; readonly since: Date },
 ): Promise<void> {
   const { account } = scope;
   await transaction(db, async client => {
@@ -124,7 +124,11 @@ export async function removeServiceTarget(
         `account '${account}' has no service target for ${subject(scope)}`,
         `See ${command(account, 'warehouse target list')} for those that there are.`,
       );
-    await noteOperation(client, { account, who, action: 'target', subject: subject(scope), outcome: 'removed' }, now);
+    await noteOperation(
+      client,
+      { account, who, action: 'target', subject: subject(scope), outcome: `removed${sinceWords(since)}` },
+      now,
+    );
   });
 }
 

@@ -26,14 +26,16 @@ test('a service target is set, changed, listed and removed', async () => {
   const [, since] = /^Account 'default': first-response within 8h, for what begins from (\S+) on\.\n$/.exec(
     changed.stderr,
   )!;
-  await target('set', 'first-response', '90m', '--inbox', 'i1', '--label', 'l1');
+  // It takes tickets from the one before: those of last year keep what they had.
+  const narrowed = await target('set', 'first-response', '90m', '--inbox', 'i1', '--label', 'l1');
+  const [, narrowedSince] = / from (\S+) on\.\n$/.exec(narrowed.stderr) ?? [];
   await target('set', 'resolution', '40h', '--label', 'l1');
   expect((await target('list')).stdout).toBe(
     [
       'account  metric          within  inbox  label  since',
       `───────  ──────────────  ──────  ─────  ─────  ${'─'.repeat(24)}`,
       `default  first-response  8h      all    all    ${new Date(since!).toISOString()}`,
-      'default  first-response  1h30m   i1     l1     always',
+      `default  first-response  1h30m   i1     l1     ${new Date(narrowedSince!).toISOString()}`,
       'default  resolution      40h     all    l1     always\n',
     ].join('\n'),
   );
@@ -46,7 +48,14 @@ test('a service target is set, changed, listed and removed', async () => {
       seconds: 8 * 3600,
       since: since!.replace(/(?<!\.\d+)Z$/, '.000Z'),
     },
-    { account: 'default', metric: 'first-response', inbox: 'i1', label: 'l1', seconds: 5400, since: null },
+    {
+      account: 'default',
+      metric: 'first-response',
+      inbox: 'i1',
+      label: 'l1',
+      seconds: 5400,
+      since: new Date(narrowedSince!).toISOString(),
+    },
     { account: 'default', metric: 'resolution', inbox: null, label: 'l1', seconds: 40 * 3600, since: null },
   ]);
   expect(await s.rows('select metric, target_seconds from analytics.ticket_targets order by 1')).toEqual([
@@ -57,17 +66,27 @@ test('a service target is set, changed, listed and removed', async () => {
     code: 2,
     stderr: expect.stringContaining("account 'default' has no service target for first-response, inbox i1"),
   });
-  expect(await target('remove', 'first-response', '--inbox', 'i1', '--label', 'l1')).toMatchObject({
+  const dated = ['--inbox', 'i1', '--label', 'l1', '--since', '2020-01-01'];
+  expect(await target('remove', 'first-response', ...dated)).toMatchObject({
     code: 0,
-    stderr: "Account 'default': no service target for first-response, inbox i1, label l1 any more.\n",
+    stderr:
+      "Account 'default': no service target for first-response, inbox i1, label l1, for what begins from 2020-01-01T00:00:00Z on.\n",
   });
   expect(JSON.parse((await target('list', '--json')).stdout)).toHaveLength(2);
   expect(await s.rows('select action, subject, outcome from sync.operations order by id')).toEqual([
     { action: 'target', subject: 'first-response', outcome: 'within 4h' },
     { action: 'target', subject: 'first-response', outcome: `within 8h, for what begins from ${since} on` },
-    { action: 'target', subject: 'first-response, inbox i1, label l1', outcome: 'within 1h30m' },
+    {
+      action: 'target',
+      subject: 'first-response, inbox i1, label l1',
+      outcome: `within 1h30m, for what begins from ${narrowedSince} on`,
+    },
     { action: 'target', subject: 'resolution, label l1', outcome: 'within 40h' },
-    { action: 'target', subject: 'first-response, inbox i1, label l1', outcome: 'removed' },
+    {
+      action: 'target',
+      subject: 'first-response, inbox i1, label l1',
+      outcome: 'removed, for what begins from 2020-01-01T00:00:00Z on',
+    },
   ]);
 });
 

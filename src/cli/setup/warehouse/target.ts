@@ -33,11 +33,11 @@ export function addTarget(program: Command, deps: Deps, act: Act): void {
       ),
     );
   const metric = () => new Argument('<metric>', 'what may take that long').choices(metrics);
-  const scoped = (command: Command) =>
+  const scoped = (command: Command, since: string) =>
     command
       .option('--inbox <id>', 'only tickets of this inbox (default: all)')
       .option('--label <id>', 'only tickets with this label (default: all)')
-      .option('--since <time>', 'of what begins from this time on (default: now; of a first target always)', parsePast);
+      .option('--since <time>', since, parsePast);
 
   target
     .command('list')
@@ -62,6 +62,7 @@ export function addTarget(program: Command, deps: Deps, act: Act): void {
       .description('create a service target, or change one')
       .addArgument(metric())
       .argument('<time>', 'longest time, such as 4h, 90m or 1h30m', time),
+    'of what begins from this time on, in place of all its targets since (default: now; of the first target of a metric always)',
   ).action(
     act(async (asked: Metric, seconds: number, { inbox = null, label = null, since }: Scoped) => {
       await using opened = await openToSet(deps);
@@ -71,13 +72,17 @@ export function addTarget(program: Command, deps: Deps, act: Act): void {
       say(`Account '${one.account}': ${subject(one)} within ${inHours(seconds)}${sinceWords(set.since)}.`);
     }),
   );
-  scoped(target.command('remove').description('remove a service target').addArgument(metric())).action(
-    act(async (asked: Metric, { inbox = null, label = null, since }: Scoped) => {
+  scoped(
+    target.command('remove').description('remove a service target').addArgument(metric()),
+    'of what begins from this time on (default: now)',
+  ).action(
+    act(async (asked: Metric, { inbox = null, label = null, since: given }: Scoped) => {
       await using opened = await openToSet(deps);
       const { db, who, now } = opened;
+      const since = given ?? now;
       const one = { account: await opened.account(), metric: asked, inbox, label };
       await removeServiceTarget(db, one, who, { now, since });
-      say(`Account '${one.account}': no service target for ${subject(one)} any more.`);
+      say(`Account '${one.account}': no service target for ${subject(one)}${sinceWords(since)}.`);
     }),
   );
 }
