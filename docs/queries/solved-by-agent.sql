@@ -1,6 +1,6 @@
 -- Who solves how much, and what comes back within a week?
 -- Closings of eight weeks, up to a week ago, by the team member who had the ticket then: the source does not say who closed it.
--- A ticket that was closed when the mirror first saw it is left out. uncertain_day: it may have been closed a day before, or earlier.
+-- A ticket that was closed when the mirror first saw it is left out, unless its day is known. uncertain_day: it may have been on another day, mostly an earlier one.
 with now as materialized (
   select max(complete_through) as now from analytics.completeness where source = 'helpdesk' and stream = 'tickets'),
 -- Each closing, with the reopening that undid it.
@@ -8,7 +8,7 @@ closing as materialized (
   select ticket_key, max(user_key) filter (where event = 'closed') as user_key, bool_or(event = 'reopened' and happened_at <= closed_at + 7 * interval '24 hours') as came_back,
     bool_or(event = 'closed' and not is_day_certain) as is_day_uncertain
   from analytics.fact_ticket_events
-  where event in ('closed', 'reopened') and was_seen and happened_at > (select now - 63 * interval '24 hours' from now)
+  where event in ('closed', 'reopened') and (was_seen or is_day_certain) and happened_at > (select now - 63 * interval '24 hours' from now)
   group by ticket_key, coalesce(closed_at, happened_at)
   having bool_or(event = 'closed') and min(happened_at) <= (select now - 7 * interval '24 hours' from now)),
 member as materialized (

@@ -295,10 +295,11 @@ comment on column analytics.fact_turns.ticket_type is
 
 -- Each event is a branch of its own, so that a question about one of them reads no other, and what a question leaves out is not reckoned.
 create or replace view analytics.fact_ticket_events with (security_barrier) as
-with resolved as not materialized (select h.* from internal.ticket_history h where h.state in ('closed', 'archived')),
-closing as not materialized (
-  select h.* from resolved h
-  where not exists (select from resolved p where p.account_id = h.account_id and p.ticket_id = h.ticket_id and p.valid_to = h.valid_from)),
+with step as not materialized (
+  select h.*, coalesce(h.state in ('closed', 'archived'), false) as is_resolved,
+    lag(coalesce(h.state in ('closed', 'archived'), false), 1, false) over w as was_resolved, lag(h.user_id) over w as from_user_id
+  from internal.ticket_history h
+  window w as (partition by h.account_id, h.ticket_id order by h.valid_from)),
 -- A ticket without stored history was never anything else.
 single as not materialized (
   select f.* from helpdesk.tickets t left join sync.accounts k on k.account_id = t.account_id cross join lateral sync.first_version(t, k.mirrored_since) f
@@ -306,49 +307,44 @@ single as not materialized (
 select e.account_id || '/' || e.ticket_id || '/' || e.event || '/' || date_part('epoch', e.happened_at) as event_key, e.account_id || '/' || e.ticket_id as ticket_key,
   e.account_id as account_key, e.account_id || '/' || t.customer_id as customer_key, e.account_id || '/' || t.inbox_id as inbox_key,
   e.account_id || '/' || e.user_id as user_key, e.account_id || '/' || e.from_user_id as from_user_key, e.account_id || '/' || e.done_by_id as done_by_key,
-  (e.happened_at at time zone t.time_zone)::date as date_key, e.event, e.happened_at, date_part('epoch', e.happened_at - e.change_after) as error_seconds, e.change_after, e.change_by,
-  coalesce((e.change_after at time zone t.time_zone)::date = (greatest(e.happened_at, e.change_by) at time zone t.time_zone)::date, false) as is_day_certain,
+  (e.happened_at at time zone t.time_zone)::date as date_key, e.event, e.happened_at, date_part('epoch', e.happened_at - a.change_after) as error_seconds, a.change_after, e.change_by,
+  coalesce((a.change_after at time zone t.time_zone)::date = (greatest(e.happened_at, e.change_by) at time zone t.time_zone)::date, false) as is_day_certain,
   not e.is_first as was_seen, date_part('epoch', e.happened_at - t.created_at) as seconds_since_creation, e.closed_at,
   t.type as ticket_type, e.ticket_id
 from (
   select h.account_id, h.ticket_id, 'closed' as event, h.user_id, null::text as from_user_id, null::text as done_by_id, h.valid_from as happened_at, h.change_after,
     h.change_by, h.is_first, null::timestamptz as closed_at
-  from closing h
+  from step h where h.is_resolved and not h.was_resolved
   union all
   select f.account_id, f.ticket_id, 'closed', f.user_id, null, null, f.valid_from, f.change_after, f.change_by, true, null
   from single f where f.state in ('closed', 'archived')
   union all
   select h.account_id, h.ticket_id, 'reopened', h.user_id, null, null, h.valid_from, h.change_after, h.change_by, false, (
-    select max(c.valid_from) from closing c where c.account_id = h.account_id and c.ticket_id = h.ticket_id and c.valid_from < h.valid_from)
-  from resolved p
-  join internal.ticket_history h on h.account_id = p.account_id and h.ticket_id = p.ticket_id and h.valid_from = p.valid_to
-  where (h.state in ('closed', 'archived')) is not true
+    select max(c.valid_from) from step c
+    where c.account_id = h.account_id and c.ticket_id = h.ticket_id and c.valid_from < h.valid_from and c.is_resolved and not c.was_resolved)
+  from step h where h.was_resolved and not h.is_resolved
   union all
   select h.account_id, h.ticket_id, 'assigned', h.user_id, null, null, h.valid_from, h.change_after, h.change_by, h.is_first, null
-  from internal.ticket_history h
-  where h.user_id is not null and not exists (
-    select from internal.ticket_history p
-    where p.account_id = h.account_id and p.ticket_id = h.ticket_id and p.valid_to = h.valid_from and p.user_id is not null)
+  from step h where h.user_id is not null and h.from_user_id is null
   union all
   select f.account_id, f.ticket_id, 'assigned', f.user_id, null, null, f.valid_from, f.change_after, f.change_by, true, null
   from single f where f.user_id is not null
   union all
-  select h.account_id, h.ticket_id, 'handed_over', h.user_id, p.user_id, null, h.valid_from, h.change_after, h.change_by, false, null
-  from internal.ticket_history h
-  join internal.ticket_history p on p.account_id = h.account_id and p.ticket_id = h.ticket_id and p.valid_to = h.valid_from and p.user_id <> h.user_id
+  select h.account_id, h.ticket_id, 'handed_over', h.user_id, h.from_user_id, null, h.valid_from, h.change_after, h.change_by, false, null
+  from step h where h.from_user_id <> h.user_id
   union all
-  select h.account_id, h.ticket_id, 'unassigned', null, p.user_id, null, h.valid_from, h.change_after, h.change_by, false, null
-  from internal.ticket_history h
-  join internal.ticket_history p on p.account_id = h.account_id and p.ticket_id = h.ticket_id and p.valid_to = h.valid_from and p.user_id is not null
-  where h.user_id is null
+  select h.account_id, h.ticket_id, 'unassigned', null, h.from_user_id, null, h.valid_from, h.change_after, h.change_by, false, null
+  from step h where h.from_user_id is not null and h.user_id is null
   union all
   select c.account_id, c.id, 'created', null, null, null, c.created_at, c.created_at, null, false, null from helpdesk.tickets c where c.created_at is not null
   union all
   select r.account_id, r.ticket_id, 'first_response', null, null, r.user_id, r.answered_at, r.answered_at, null, false, null
   from internal.stored_reply_turns r where r.is_first_response and r.answered_at is not null) e
-join internal.countable_basics t on t.account_id = e.account_id and t.ticket_id = e.ticket_id;
+join internal.countable_basics t on t.account_id = e.account_id and t.ticket_id = e.ticket_id
+-- Without all messages an earlier response may not be here.
+cross join lateral (select case when e.event <> 'first_response' or t.messages_complete then e.change_after end as change_after) a;
 comment on view analytics.fact_ticket_events is
-  'One row per event of a ticket in analytics.fact_tickets: what the mirror saw of its history. The source keeps none: what was before the ticket was first seen, and what was changed and changed back between two readings, has no row. A ticket that was deleted and came back begins anew.';
+  'One row per event of a ticket in analytics.fact_tickets: what the mirror saw of its history. The source keeps none: what was before the ticket was first seen, and what was changed and changed back between two readings, has no row. A ticket that was deleted and came back goes on from what it was before.';
 comment on column analytics.fact_ticket_events.event_key is 'Key of the row: ticket, event and time.';
 comment on column analytics.fact_ticket_events.ticket_key is 'The ticket; joins analytics.fact_tickets.ticket_key.';
 comment on column analytics.fact_ticket_events.account_key is 'The account; joins analytics.dim_account.account_key.';
@@ -367,19 +363,19 @@ comment on column analytics.fact_ticket_events.date_key is
 comment on column analytics.fact_ticket_events.event is
   'created; first_response; closed (closed or archived after another state, or when first seen; archived after closed is none); reopened; assigned (nobody had it before); handed_over (from one team member to another); unassigned.';
 comment on column analytics.fact_ticket_events.happened_at is
-  'When it happened. Of created and first_response exactly; of others the time by which it had happened: see error_seconds and change_by. Without a time there is no row.';
+  'When it happened. Of created, and of first_response if all messages are here, exactly; of others the time by which it had happened: see error_seconds and change_by. Without a time there is no row.';
 comment on column analytics.fact_ticket_events.error_seconds is
-  'Upper bound of how many seconds before happened_at it happened; 0 for created and first_response. Null if unknown.';
+  'Upper bound of how many seconds before happened_at it happened; 0 for created and first_response. Null if unknown: of first_response if messages_complete of analytics.fact_tickets is false, since an earlier one may not be here.';
 comment on column analytics.fact_ticket_events.change_after is
-  'It happened after this time: the ticket was last seen otherwise then. Of created and first_response it is happened_at. Null if unknown.';
+  'It happened after this time: the ticket was last seen otherwise then. Of created and first_response it is happened_at. Null where error_seconds is null.';
 comment on column analytics.fact_ticket_events.change_by is
   'It happened by this time, if later than happened_at: an edit moved updated_at and this change did not. Null otherwise.';
 comment on column analytics.fact_ticket_events.is_day_certain is
   'True if it happened on the day of date_key for sure: between change_after and happened_at (or change_by) no day ends.';
 comment on column analytics.fact_ticket_events.was_seen is
-  'False if the ticket was already closed, or assigned, when it was first seen: then happened_at is its updated_at of that time, and it may have been so since its creation.';
+  'False if the ticket was already closed, or assigned, when it was first seen: then happened_at is its updated_at of that time, and it may have been so since its creation. Where is_day_certain is true all the same, the day is known.';
 comment on column analytics.fact_ticket_events.seconds_since_creation is
-  'Seconds from the creation of the ticket to happened_at: the least of the assigned ones of a ticket is its time to first assignment. Null if the creation has no time.';
+  'Seconds from the creation of the ticket to happened_at: that of its earliest assigned one is the time to first assignment, at most error_seconds too long (or too short up to change_by). Null if the creation has no time.';
 comment on column analytics.fact_ticket_events.closed_at is
   'Of reopened: happened_at of the closing that it undoes, whose row says how certain that is. Null for other events.';
 comment on column analytics.fact_ticket_events.ticket_type is

@@ -20,26 +20,22 @@ const of = (one: Period, event: string, from: string | null = null): Happened =>
   ...{ event, at: one.from, after: one.after, by: one.by, user: one.user, from, wasSeen: !one.isFirst },
 });
 
-/** A ticket that was deleted and came back begins anew. */
-const before = (periods: readonly Period[], i: number) =>
-  periods[i - 1]?.to === periods[i]!.from ? periods[i - 1] : undefined;
-
 const turnsOf = (periods: readonly Period[]): Happened[] =>
   periods.flatMap((one, i) => {
-    const was = before(periods, i);
+    const was = periods[i - 1];
     if (isResolved(one) === (was !== undefined && isResolved(was))) return [];
     return [of(one, isResolved(one) ? 'closed' : 'reopened')];
   });
 
 const handsOf = (periods: readonly Period[]): Happened[] =>
   periods.flatMap((one, i) => {
-    const from = before(periods, i)?.user ?? null;
+    const from = periods[i - 1]?.user ?? null;
     if (one.user === from) return [];
     return [of(one, from === null ? 'assigned' : one.user === null ? 'unassigned' : 'handed_over', from)];
   });
 
 export const eventRows = (all: readonly (Counted & { readonly periods: readonly Period[] })[]): Row[] =>
-  all.flatMap(({ account, ticket, said, zone, periods }) => {
+  all.flatMap(({ account, ticket, said, isWhole, zone, periods }) => {
     const key = (id: string | null | undefined) => (id ? `${account}/${id}` : null);
     const iso = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString());
     const created = timeOf(ticket.created_at);
@@ -49,7 +45,8 @@ export const eventRows = (all: readonly (Counted & { readonly periods: readonly 
     const first = waitsOf(said).find(({ isFirst, untilMs }) => isFirst && untilMs !== null);
     const kinds = [
       [once('created', created)],
-      first ? [once('first_response', first.untilMs!, first.by)] : [],
+      // An earlier one may not be here.
+      first ? [{ ...once('first_response', first.untilMs!, first.by), ...(isWhole ? {} : { after: null }) }] : [],
       turnsOf(periods),
       handsOf(periods),
     ];
