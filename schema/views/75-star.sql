@@ -432,10 +432,15 @@ comment on column analytics.fact_backlog.uncertain is
 
 create or replace view analytics.fact_backlog_months with (security_barrier) as
 -- Per account, the ends of its months and of its last day that is over in all its zones, plus one microsecond: as in internal.backlog.
-with first as materialized (select date_trunc('month', (min(t.created_at) - interval '1 day') at time zone 'UTC') as month from helpdesk.tickets t),
+with first as materialized (
+  select date_trunc('month', (min(coalesce(t.created_at, (
+    select min(h.valid_from) from internal.ticket_history h where h.account_id = t.account_id and h.ticket_id = t.id), t.updated_at)) - interval '1 day') at time zone 'UTC') as month
+  from helpdesk.tickets t),
 zone as (
   select z.account_id, z.time_zone, array_agg(d.day order by d.day) as days,
-    array_agg(((d.day + 1)::timestamp at time zone z.time_zone) + interval '1 microsecond' order by d.day) as ends
+    -- Of a midnight that comes twice, the first one.
+    array_agg(m.at - case when (m.at - interval '1 hour') at time zone z.time_zone >= (d.day + 1)::timestamp then interval '1 hour' else interval '0' end
+      + interval '1 microsecond' order by d.day) as ends
   from (
     select a.account_id, a.time_zone, min((c.complete_through at time zone a.time_zone)::date - 1) over (partition by a.account_id) as last_day
     from (select account_id, time_zone from analytics.account_zones union select account_id, time_zone from analytics.inbox_zones) a
@@ -443,6 +448,7 @@ zone as (
   cross join lateral (
     select least((m.at + interval '1 month')::date - 1, z.last_day) as day
     from generate_series((select f.month from first f), z.last_day::timestamp, interval '1 month') m (at)) d
+  cross join lateral (select (d.day + 1)::timestamp at time zone z.time_zone as at) m
   group by z.account_id, z.time_zone),
 month as materialized (
   select c.last, array(select m.at at time zone 'UTC' from generate_series((select f.month from first f), c.through, interval '1 month') m (at)) as starts
@@ -462,8 +468,11 @@ span as (
     true as is_counted, true as is_known
   from version v where v.counts
   union all
-  select v.account_id, v.ticket_id, null, null, null, null, v.change_after + interval '1 second', v.valid_from, null, null, true, false
-  from version v where v.is_first
+  -- Before the first row, and until the reply that showed it: then it may still have been something else.
+  select v.account_id, v.ticket_id, null, null, null, null, b.since, b.until, null, null, b.is_counted, false
+  from version v
+  cross join lateral (values (v.change_after + interval '1 second', v.valid_from, true), (v.valid_from, least(v.change_by, v.valid_to), false)) b (since, until, is_counted)
+  where v.is_first and (b.is_counted or v.change_by > v.valid_from and not v.counts)
   union all
   select v.account_id, v.ticket_id, v.state, v.user_id, v.inbox_id, v.label_ids,
     greatest(o.valid_from, o.change_by, v.change_after + interval '1 microsecond'), v.valid_from, null, null, false, false
@@ -514,7 +523,7 @@ comment on column analytics.fact_backlog_months.user_key is
 comment on column analytics.fact_backlog_months.label_key is
   'A label at that time; null if state is null, or if the ticket had none. A ticket with two labels has two rows. Joins analytics.dim_label.label_key.';
 comment on column analytics.fact_backlog_months.state is
-  'State at the end of the day; null if unknown: the ticket existed, and was first seen later.';
+  'State at the end of the day; null if unknown: the ticket existed, and was first seen later, or by a reply that came later.';
 comment on column analytics.fact_backlog_months.ticket_type is
   'Channel of the ticket, such as email, chat, web or phone; null if the source shows none.';
 comment on column analytics.fact_backlog_months.is_counted is

@@ -251,6 +251,8 @@ function inBacklog(periods: readonly Period[], created: number, atMs: number) {
   if (was === undefined) return undefined;
   const { period, certain } = was;
   if (period === null || counts(period)) return { period, isCounted: true, certain };
+  if (period.isFirst && period.by !== null && period.by > atMs)
+    return { period: null, isCounted: false, certain: false };
   const i = periods.indexOf(period);
   const [before, after] = [periods[i - 1], periods[i + 1]];
   if (period.by !== null && period.by > atMs && before?.to === period.from && counts(before))

@@ -243,7 +243,7 @@ await describeOnLake('answers of the lake about what is odd', () => {
 
 /**
  * Tickets that came back, changes with bounds of every kind, the same labels in another order and number, more targets, accounts that are
- * complete up to moments far apart, and a shelf that is not here.
+ * complete up to moments far apart, and a shelf that is not here. In Havana the first of November 2026 begins at 04:00 UTC, and again at 05:00.
  */
 const oddities = `
   update helpdesk.tickets set _deleted_at = null, _deleted_after = null, state = case id when 't17' then 'closed' else 'open' end,
@@ -263,5 +263,12 @@ const oddities = `
   values ('umbra', 'next_reply', 6000, null, '2026-03-20'), ('umbra', 'next_reply', 9000, '2026-03-20', null);
   insert into books.shelf_volumes (account_id, owner_id, shelf_id, volume_id, position, _first_seen_at, _synced_at, _observed_at, _payload)
   values ('acme', 'ada', '9', 'v1', 0, '2026-03-01', '2026-03-01', '2026-03-01', '{}');
+  insert into sync.accounts (account_id, mirrored_since) values ('havana', '2026-01-01');
+  insert into analytics.calendars (name, time_zone) values ('havana', 'America/Havana');
+  insert into internal.stored_calendar_assignments (account_id, calendar) values ('havana', 'havana');
+  insert into helpdesk.tickets (account_id, id, state, created_at, updated_at, _true_by, _first_seen_at, _synced_at, _observed_at, _payload)
+  select 'havana', id, state, '2026-10-25', at, by, by, by, by, '{}' from (values
+    ('twice', 'open', timestamptz '2026-10-25', timestamptz '2026-10-25'), ('shown-late', 'closed', '2026-10-30', '2026-11-02')) t (id, state, at, by);
+  update helpdesk.tickets set state = 'closed', updated_at = '2026-11-01T04:30Z', _observed_at = '2026-11-01T04:30Z', _true_by = '2026-11-01T04:30Z' where id = 'twice';
   insert into sync.coverage (account_id, source, stream, list, covered)
-  select account_id, 'helpdesk', 'tickets', 'default', tstzmultirange(tstzrange('1970-01-01', case account_id when 'acme' then '2026-07-05T13:00Z' else '2026-06-20T13:00Z' end::timestamptz)) from sync.accounts`;
+  select account_id, 'helpdesk', 'tickets', 'default', tstzmultirange(tstzrange('1970-01-01', case account_id when 'acme' then '2026-07-05T13:00Z' when 'havana' then '2026-11-04T12:00Z' else '2026-06-20T13:00Z' end::timestamptz)) from sync.accounts`;

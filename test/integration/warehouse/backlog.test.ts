@@ -54,6 +54,54 @@ test('where clocks go back to midnight, the day ends with the first one', async 
   expect(rows).toEqual([{ day: '2025-10-25', state: 'open', tickets: 1, uncertain: 0 }]);
 });
 
+/** The rows of the ticket at the ends of months, in an account of this zone that is complete through then. */
+async function months(zone: string, through: string): Promise<unknown[]> {
+  await db.pool.query(
+    'delete from internal.stored_calendar_assignments; delete from analytics.calendars; delete from sync.coverage',
+  );
+  await db.pool.query(`insert into analytics.calendars (name, time_zone) values ('office', $1)`, [zone]);
+  await db.pool.query(
+    `insert into internal.stored_calendar_assignments (account_id, calendar) values ('default', 'office')`,
+  );
+  await db.pool.query(
+    `insert into sync.coverage (account_id, source, stream, list, covered)
+     values ('default', 'helpdesk', 'tickets', 'default', tstzmultirange(tstzrange('1970-01-01', $1)))`,
+    [through],
+  );
+  const { rows } = await db.pool.query(
+    'select date_key::text as day, state, is_counted, is_certain from analytics.fact_backlog_months order by 1, 2',
+  );
+  return rows.map(row => Object.values(row));
+}
+
+test('where clocks go back to midnight, the month ends with the first one', async () => {
+  // In Havana the first of November 2026 begins at 04:00 UTC, and again at 05:00 UTC.
+  await write('2026-10-25T08:00:00Z', [
+    ['open', '2026-10-25T08:00:00Z', '2026-11-01T04:30:00Z', '2026-10-25T07:59:59Z'],
+    ['closed', '2026-11-01T04:30:00Z', null, '2026-11-01T04:29:00Z'],
+  ]);
+  expect(await months('America/Havana', '2026-11-04T12:00:00Z')).toEqual([['2026-10-31', 'open', true, true]]);
+});
+
+test('a ticket that a later reply shows closed may have been open at the end of the month', async () => {
+  await write('2026-10-30T08:00:00Z', [['closed', '2026-10-30T09:00:00Z', null, '2026-10-30T07:59:59Z']]);
+  await db.pool.query(`update internal.ticket_history set change_by = '2026-11-02T09:00:00Z'`);
+  expect(await months('UTC', '2026-11-04T12:00:00Z')).toEqual([['2026-10-31', null, false, false]]);
+  const { rows } = await db.pool.query(
+    `select tickets, uncertain from analytics.fact_backlog where date_key = '2026-10-31'`,
+  );
+  expect(rows).toEqual([{ tickets: 0, uncertain: 1 }]);
+});
+
+test('a ticket without a time of its creation has its months, too', async () => {
+  await write('2026-10-30T08:00:00Z', [
+    ['open', '2026-08-30T09:00:00Z', '2026-09-02T09:00:00Z', '2026-08-30T07:59:59Z'],
+  ]);
+  await db.pool.query(`update helpdesk.tickets set created_at = null, updated_at = '2026-08-30T09:00:00Z'`);
+  await db.pool.query('update internal.ticket_history set change_after = null, deleted_after = valid_to');
+  expect(await months('UTC', '2026-11-04T12:00:00Z')).toEqual([['2026-08-31', 'open', true, true]]);
+});
+
 /** Days of three zones are reckoned in reckoning.test.ts. */
 test('of no day there is no backlog, and a zone that does not exist is refused', async () => {
   const backlog = (to: string, zone: string) =>

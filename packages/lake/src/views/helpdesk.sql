@@ -364,6 +364,11 @@ span as (
   from version v
   where v.is_first
   union all
+  -- Until the reply that showed the first row it may still have been something else.
+  select v.account_id, v.ticket_id, null, null, null, null, v.valid_from, least(v.change_by, v.valid_to), null, null, null, null, false, false
+  from version v
+  where v.is_first and v.change_by > v.valid_from and not v.counts
+  union all
   select v.account_id, v.ticket_id, v.state, v.user_id, v.inbox_id, v.label_ids,
     greatest(v.o.valid_from, v.o.change_by, v.change_after + interval 1 microsecond), v.valid_from, null, null, null, null, false, false
   from version v
@@ -380,9 +385,12 @@ day as (
   left join analytics.inbox_zones own on own.account_id = s.account_id and own.inbox_id = s.inbox_id and own.is_own
   join analytics.account_zones w on w.account_id = s.account_id
   join zone z on z.account_id = s.account_id and z.time_zone = coalesce(own.time_zone, w.time_zone)),
+-- Of a midnight that comes twice, the first one.
 moment as (
-  select d.*, least(last_day(d.month), d.last_day) as date_key, timezone(d.time_zone, (least(last_day(d.month), d.last_day) + 1)::timestamp) as at_end
-  from day d),
+  select m.* replace (case when timezone(m.time_zone, m.at_end - interval 1 hour) >= m.date_key + interval 1 day then m.at_end - interval 1 hour else m.at_end end as at_end)
+  from (
+    select d.*, least(last_day(d.month), d.last_day) as date_key, timezone(d.time_zone, (least(last_day(d.month), d.last_day) + 1)::timestamp) as at_end
+    from day d) m),
 label as (
   select m.*, unnest(case when len(list_filter(m.label_ids, lambda l: l is not null)) > 0 then list_distinct(m.label_ids) else [null] end) as label_id
   from moment m
