@@ -1,6 +1,7 @@
 /** Service targets: which one counts for a ticket, and how the ticket keeps it. */
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { readQueries } from '../../../src/analytics/questions.ts';
 import { systemClock } from '../../../src/clock.ts';
 import { makeTargets } from '../../../src/ops/page/targets.ts';
 import { freshDatabase, type TestDatabase } from '../../support/postgres.ts';
@@ -272,6 +273,27 @@ test('a next reply: each wait after a reply, by the target that was in force whe
       ['x2', 'met', 1, 1, 1],
     ].map(([id, outcome, hours, turn, within]) => ({ id, outcome, hours, metric: 'next_reply', turn, within })),
   );
+});
+
+test('the question of targets in force asks when a wait began, not when its ticket was created', async () => {
+  await clear();
+  await target('next_reply', 8, { account: 'umbra' });
+  await through('2026-06-03T12:00:00Z');
+  await make(db.pool, 'q1', {
+    ...{ account: 'umbra', created: '2026-01-05T09:00:00Z' },
+    said: [
+      ['out', '2026-01-05T09:00:00Z'],
+      ['in', '2026-01-05T10:00:00Z'],
+      ['out', '2026-01-05T11:00:00Z'],
+      ['in', '2026-06-01T10:00:00Z'],
+      ['out', '2026-06-01T11:00:00Z'],
+    ],
+  });
+  const { sql } = (await readQueries()).find(({ name }) => name === 'targets-in-force')!;
+  const { rows } = await db.pool.query(sql);
+  expect(rows.map(({ metric, hours, tickets_or_waits: waits }) => [metric, hours, Number(waits)])).toEqual([
+    ['next_reply', 8, 1],
+  ]);
 });
 
 test('a resolution without hold: the clock stands while the ticket is on hold, and what states may have passed unseen decides nothing', async () => {
