@@ -187,6 +187,8 @@ begin atomic
     -- What came back, or came later, and was not read since: nothing of it is known from before its creation on.
     union all select t.created_at from helpdesk.tickets t
     where k.stream_key = 'helpdesk.messages' and t.account_id = account and t._messages_as_of is null and t._deleted_at is null
+      and exists (
+        select from sync.swept s where s.account_id = account and s.stream_key = 'helpdesk.messages' and s.list = 'details')
     union all select r.as_of
     from books.shelves s left join sync.shelf_readings r on r.account_id = s.account_id and r.owner_id = s.owner_id and r.shelf_id = s.id
     where k.stream_key = 'books.shelves' and s.account_id = account and s._deleted_at is null

@@ -107,8 +107,7 @@ const readAs: Readonly<Partial<Record<keyof Figures, string>>> = {
     from sync.gaps h where h.account_id = s.account_id and h.stream_key = s.stream_key), '[]')`,
   unconfirmed_deletions: `(
     select count(*) from sync.open_deletion_candidates o
-    where (o.account_id, o.stream_key) = (s.account_id, s.stream_key) and o.gone_at is not null
-      and not exists (select from sync.stored_runs r where r.id = o.run_id and r.state = 'running'))`,
+    where (o.account_id, o.stream_key) = (s.account_id, s.stream_key) and o.gone_at is not null and o.run_id is null)`,
   audit_confidence: `coalesce((
     select json_agg(json_build_object('field', y.field, 'checked', y.checked, 'differed', y.differed,
       'unread', y.unread, 'at_most_percent', y.at_most_percent, 'as_of', y.as_of) order by y.field)

@@ -80,11 +80,9 @@ export async function settleCandidates(
   const source = sourceOf(ctx, stream.source);
   await askAnew(ctx.pg, claim, staleBefore(ctx, source));
   const { rows } = await scopeOf(ctx.pg, claim, stream);
-  const known = await countCandidates(ctx.pg, claim);
-  const accepts = known.gone + known.left === 0 || (await acceptsDeletions(ctx.pg, claim.run));
+  const { gone, left } = await countCandidates(ctx.pg, claim);
+  const accepts = gone + left === 0 || (await acceptsDeletions(ctx.pg, claim.run));
   const most = await mostAccepted(ctx, claim, rows, accepts);
-  // It stopped at a mass deletion, and nobody has confirmed it: what is back by now is found.
-  const gone = known.gone > most ? known.gone - (await askAnew(ctx.pg, claim)) : known.gone;
   const facts = factsOf(stream);
   const stage: Stage = { ctx, source, claim, stream, facts, most, rows, gone, marked: 0, failures: 0 };
   await narrow(stage);
@@ -92,8 +90,8 @@ export async function settleCandidates(
   const told = (await askEach(stage)) && (await askStale(stage)) && (await askAgain(stage));
   // A record that existed a moment ago is not believed deleted after a single 404.
   if (await areFew(stage, told)) await markAllDeleted(stage, told ? {} : { recent: false });
-  const { left } = await countCandidates(ctx.pg, claim);
-  const unknown = left + (await askForDeleted(stage));
+  const after = await countCandidates(ctx.pg, claim);
+  const unknown = after.left + (await askForDeleted(stage));
   return unknown > 0 ? `${unknown} ${stream.name} that no list shows could not be fetched by id` : undefined;
 }
 
@@ -259,11 +257,10 @@ const write = ({ ctx, claim }: Stage, work?: (client: Client) => Promise<unknown
     return undefined;
   });
 
-/** The answers stay: for some minutes, a run that a person lets mark them needs no others. */
 async function stopAtMass(stage: Stage): Promise<void> {
   const { claim, most, rows, gone } = stage;
   if (gone <= most) return;
-  await write(stage);
+  await write(stage, client => askAnew(client, claim));
   throw new Fatal(
     `${gone} of ${rows} ${nameOfKey(claim.stream)} and perhaps more seem to have been deleted at the source; none was marked as deleted here`,
     `Look there whether it is so: sync.deletion_candidates names them. If it is, run ${command(claim.account, `sweep ${nameOfKey(claim.stream)} --accept-deletions`)}; if not, the next sweep asks again.`,

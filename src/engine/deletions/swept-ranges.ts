@@ -87,5 +87,18 @@ export async function noteSwept(
     });
 }
 
+/** What the ranges that were read since say of deletions is not known any more: a row came that they may have lacked. */
+export async function forgetSwept(
+  client: Client,
+  { account, stream }: Pick<Claim, 'account' | 'stream'>,
+  sinceMs: Ms,
+): Promise<void> {
+  await client.query('delete from sync.swept where (account_id, stream_key) = ($1, $2) and as_of >= $3', [
+    account,
+    stream,
+    new Date(sinceMs),
+  ]);
+}
+
 /** An infinite bound is null. */
 const when = (ms: Ms) => (Number.isFinite(ms) ? new Date(ms) : null);

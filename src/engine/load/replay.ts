@@ -1,7 +1,8 @@
 /**
  * Stores a reject from its stored payload, without a request: after an upgrade that can read it, or a change of the database.
  * The merge orders it against the row that is there, so it never replaces newer values, and no position moves. A sweep that
- * has read its range since did not find the row here, so the row becomes a deletion candidate.
+ * has read its range since did not find the row here, so the row becomes a deletion candidate, or deletions are unknown until the
+ * next one.
  */
 
 import type { Stream } from '../../sources/source.ts';
@@ -11,6 +12,7 @@ import type { Context } from '../context.ts';
 import { lookbackOf } from '../coverage/coverage.ts';
 import { isOfRecord } from '../database/pool.ts';
 import { addLateCandidates } from '../deletions/candidates.ts';
+import { forgetSwept } from '../deletions/swept-ranges.ts';
 
 /** The reason why a reject stays open. The transaction is rolled back. */
 export class NotStored extends Error {}
@@ -43,6 +45,9 @@ export async function replay(
       await stream.replay({ tx, streams, stream, reject: { ...reject, payload } });
       const shown = stream.kind === 'detail' ? stream.of : stream;
       const shownId = stream.kind === 'detail' ? reject.ask_id : reject.record_id;
+      // Without facts about its rows nothing tells whether a list that was read since lacked this one.
+      if (stream.kind === 'list' && !shown.rowFacts)
+        await forgetSwept(client, { account, stream: shown.key }, at.asOfMs);
       if (shownId !== null && shown.rowFacts)
         await addLateCandidates(client, { account, stream: shown.key }, shown.rowFacts, [shownId], {
           asOfMs: at.asOfMs,

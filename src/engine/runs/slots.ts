@@ -118,7 +118,12 @@ export async function forgetOld(db: pg.Pool, account: string, now: Date): Promis
   await db.query('delete from sync.schedule_slots where account_id = $1 and slot < $2', [account, before]);
   await db.query('delete from sync.request_logs where account_id = $1 and written_at < $2', [account, daysAgo(1)]);
   await db.query(
-    `delete from sync.stored_runs where account_id = $1 and (kind in ('fresh', 'hydrate', 'audit') or kind = 'sweep' and not again) and finished_at < $2`,
+    // A sweep goes by the last one that was completed of its stream, however long ago that was.
+    `delete from sync.stored_runs r where r.account_id = $1 and r.finished_at < $2 and (r.kind in ('fresh', 'hydrate', 'audit')
+       or r.kind = 'sweep' and not r.again and not exists (
+         select from sync.stored_run_streams s where s.run_id = r.id and s.state = 'completed' and not exists (
+           select from sync.stored_runs o join sync.stored_run_streams p on p.run_id = o.id and p.stream_key = s.stream_key
+           where o.account_id = $1 and o.kind = 'sweep' and o.id > r.id and p.state = 'completed')))`,
     [account, before],
   );
   await forgetHandOffs(db, account, before);

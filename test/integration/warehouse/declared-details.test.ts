@@ -345,8 +345,13 @@ test('a rejected issue is stored from its payload', async () => {
   await s.both();
   await s.rows(`update sync.rejects set payload = replace(payload, 'yesterday', '${iso(1)}')`);
   const [reject] = await s.rows('select id from sync.rejects');
+  // A whole reading that lacked it said that no deletion is unknown: that is not known any more.
+  await s.rows(
+    `insert into sync.swept (account_id, source, stream, list, created, as_of, run_id) values ('default', 'tracker', 'issues', 'default', '[2026-01-01,)', '2030-01-01', 1)`,
+  );
   expect(await s.replay(reject!.id)).toBeUndefined();
   expect(await s.live('labels')).toBe('a/1');
+  expect(await s.rows('select from sync.swept')).toEqual([]);
 });
 
 test('a malformed comment is rejected by itself; what it stands beside is stored, and nothing counts as gone', async () => {
