@@ -3,8 +3,8 @@
  * Starts the program with the code that an earlier start compiled: half of the time of a short command is compiling.
  * The code is kept beside the packages, because write access there is write access to the program.
  *
- * The flag keeps the heap small, and so does `keepHeapSmall`: a page becomes garbage as soon as it is stored. A smaller heap would
- * make garbage collection a large part of a load.
+ * The flag keeps the heap small: a page becomes garbage as soon as it is stored. A smaller heap would make garbage collection a large
+ * part of a load. An account that is opened for work has `keepHeapSmall` too; commands that open none, such as `backup` and `web`, have the flag alone.
  */
 import module from 'node:module';
 import { fileURLToPath } from 'node:url';

@@ -89,7 +89,8 @@ select s.account_id, s.source, s.stream, s.complete_through, s.gaps, s.waiting, 
   date_trunc('second', now() - s.behind) as reached,
   extract(epoch from s.target)::float8 as target_seconds,
   s.deferred_until,
-  s.complete_from
+  s.complete_from,
+  s.unchecked_since
 from sync.status s;
 comment on view internal.lake_completeness is
   'What the state of each stream follows from at any time. The lake has it, because its readers come later.';
@@ -106,6 +107,7 @@ comment on column internal.lake_completeness.reached is 'The newest part of the 
 comment on column internal.lake_completeness.target_seconds is 'Freshness target.';
 comment on column internal.lake_completeness.deferred_until is 'The daily quota defers the stream until this time.';
 comment on column internal.lake_completeness.complete_from is 'As in sync.status.';
+comment on column internal.lake_completeness.unchecked_since is 'As in sync.status.';
 
 -- Each function is for tables with the columns that it names. PL/pgSQL plans only the branches that run, so one
 -- function is for statements that insert, update or delete.

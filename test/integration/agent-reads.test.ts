@@ -55,7 +55,7 @@ test('every relation that a reader may read tells its streams, or means all', as
         'calendar_spans',
         'calendars',
       ],
-      ...['completeness', 'data_dictionary', 'dim_account', 'dim_date', 'fact_credits', 'integrity'],
+      ...['completeness', 'data_dictionary', 'dim_account', 'dim_date', 'fact_credits', 'guide', 'integrity'],
       ...['metric_definitions', 'service_targets'],
     ]);
     expect(told).toMatchObject({

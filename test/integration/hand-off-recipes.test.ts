@@ -1,17 +1,21 @@
 /**
  * The recipes of examples/after-a-hand-off, without the orchestrators that run them: Python reads them, and what they ask the warehouse
- * finds the certificate, lets a complete load pass, and stops at a gap that was found since.
+ * finds the certificate of all streams that a build reads, lets a complete load pass, and stops at a gap that was found since.
  */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { syncList } from '../../src/engine/load/list-loop.ts';
+import { runStream } from '../../src/engine/load/run-stream.ts';
 import { keepHandOffSettings } from '../../src/engine/runs/hand-offs.ts';
+import { streams } from '../../src/sources/index.ts';
 import { root } from '../support/docker.ts';
 import type {} from '../support/python.ts';
 import { letReaderIn } from '../support/readers.ts';
-import { at, iso, scripted } from '../support/scripted.ts';
+import { at, iso, open, type Scripted, scripted } from '../support/scripted.ts';
+import { deskLists } from '../support/sources.ts';
 
 const recipe = (name: string): string => readFileSync(join(root, 'examples/after-a-hand-off', name), 'utf8');
 
@@ -31,9 +35,20 @@ test.for(['airflow_dag.py', 'dagster_sensor.py'])('Python reads %s', (name, cont
   expect(String(read.stderr)).toBe('');
 });
 
-test('their SQL finds the certificate of a complete load, and stops at a gap', async () => {
+test('STREAMS names streams that there are, the same in each', () => {
+  const [airflow, dagster] = ['airflow_dag.py', 'dagster_sensor.py'].map(
+    name => /^STREAMS = (\[[^\]]+\])$/m.exec(recipe(name))![1]!,
+  );
+  expect(dagster).toBe(airflow);
+  const named: string[] = JSON.parse(airflow!);
+  expect(named.filter(name => !streams.some(({ key }) => key === name))).toEqual([]);
+  const flow = parse(recipe('kestra_flow.yaml')) as { variables: { streams: string } };
+  expect(flow.variables.streams.split(',')).toEqual(named);
+});
+
+test('their SQL finds the certificate of a complete load of all streams, and stops at a gap', async () => {
   const flow = parse(recipe('kestra_flow.yaml')) as { tasks: { sql?: string }[] };
-  const kestra = flow.tasks[0]!.sql!.replace(':id', '$1');
+  const kestra = flow.tasks[0]!.sql!.replaceAll(':id', '$1').replaceAll(':streams', '$2');
   const [dagster, airflow] = ['dagster_sensor.py', 'airflow_dag.py'].map(name => sqlOf(name, 'CERTIFICATE'));
   const stillComplete = sqlOf('airflow_dag.py', 'STILL_COMPLETE');
   expect(sqlOf('dagster_sensor.py', 'STILL_COMPLETE')).toBe(stillComplete);
@@ -44,25 +59,63 @@ test('their SQL finds the certificate of a complete load, and stops at a gap', a
   const settings = { ...runs, dueWithinMs: null, dueBy: null, timeZone: 'UTC' };
   await keepHandOffSettings(s.pool, 'default', settings, at(0), true);
   await using reader = await letReaderIn(s, { pii: true });
-  expect(await reader.rows(dagster!, 'default')).toEqual([]);
-  await expect(reader.rows(kestra, 'handoff_unknown')).rejects.toThrow('was asked about nothing');
+  const needs = ['helpdesk.tickets', 'helpdesk.users'];
+  const newest = () => reader.rows(dagster!, 'default', needs);
+  const unbuilt = (built: string | null) => reader.rows(airflow!, 'default', needs, built);
+  const ofKestra = (id: string) => reader.rows(kestra, id, needs.join());
+  const certificateOf = async (run: number) => {
+    const rows = await s.rows(
+      `select certificate ->> 'id' as id from sync.hand_offs where run_id = $1 and issued_at is not null`,
+      run,
+    );
+    return (rows as [{ id: string }])[0].id;
+  };
+  expect(await newest()).toEqual([]);
+  expect(await unbuilt(null)).toEqual([]);
+  await expect(ofKestra('handoff_unknown')).rejects.toThrow('was asked about nothing');
+  await expect(reader.rows(stillComplete, 'handoff_unknown', needs)).rejects.toThrow('was asked about nothing');
+
+  s.goTo(90);
+  await s.sync('users');
+  expect(await newest()).toEqual([]);
+  expect(await unbuilt(null)).toEqual([]);
+  const ofUsers = await certificateOf(1);
+  expect(await ofKestra(ofUsers)).toEqual([{ complete_through: null, builds: false }]);
+  await expect(reader.rows(stillComplete, ofUsers, needs)).rejects.toThrow('was asked about nothing');
 
   // The tenth is the newest one, by its number and not by its name.
-  for (let run = 1; run <= 10; run++) {
+  for (let run = 2; run <= 10; run++) {
     s.goTo(90 + run);
-    await s.sync('tickets');
+    await loadAll(s, ['tickets', 'users']);
   }
-  const [{ id }] = (await s.rows(
-    `select certificate ->> 'id' as id from sync.hand_offs where run_id = 10 and issued_at is not null`,
-  )) as [{ id: string }];
-  const through = at(98).toISOString();
-  expect(await reader.rows(dagster!, 'default')).toEqual([{ id, complete_through: through }]);
-  expect(await reader.rows(airflow!, 'default', at(100))).toHaveLength(1);
-  expect(await reader.rows(airflow!, 'default', at(101))).toEqual([]);
-  expect(await reader.rows(kestra, id)).toEqual([{ complete_through: through, streams: 1 }]);
-  expect(await reader.rows(stillComplete, id)).toEqual([{ require_complete: at(98) }]);
+  const [before, id, through] = [await certificateOf(9), await certificateOf(10), at(98).toISOString()];
+  // A later one of users alone is not in their way.
+  s.goTo(101);
+  await s.sync('users');
+  expect(await newest()).toEqual([{ id, complete_through: through }]);
+  for (const built of [null, before, 'handoff_forgotten'])
+    expect(await unbuilt(built)).toEqual([{ id, complete_through: through }]);
+  expect(await unbuilt(id)).toEqual([]);
+  expect(await ofKestra(id)).toEqual([{ complete_through: through, builds: true }]);
+  expect(await reader.rows(stillComplete, id, needs)).toEqual([
+    { require_complete: at(98) },
+    { require_complete: at(100) },
+  ]);
 
-  await s.rows(`update sync.coverage set covered = covered - tstzmultirange(tstzrange('${iso(50)}', '${iso(51)}'))`);
-  for (const sql of [kestra, stillComplete])
-    await expect(reader.rows(sql, id)).rejects.toThrow(/^helpdesk\.tickets .* is complete through /);
+  await s.rows(
+    `update sync.coverage set covered = covered - tstzmultirange(tstzrange('${iso(50)}', '${iso(51)}')) where stream = 'tickets'`,
+  );
+  for (const asked of [ofKestra(id), reader.rows(stillComplete, id, needs)])
+    await expect(asked).rejects.toThrow(/^helpdesk\.tickets .* is complete through /);
 });
+
+/** One run of several streams. */
+async function loadAll({ ctx, pool }: Scripted, names: readonly string[]): Promise<void> {
+  const run = await open(pool, names, new Date(ctx.clock.now()));
+  for (const list of deskLists.filter(({ name }) => names.includes(name)))
+    await runStream(
+      ctx,
+      { account: 'default', run, stream: list.key },
+      { read: (job, claim) => syncList(job, claim, list), isDone: async () => undefined },
+    );
+}

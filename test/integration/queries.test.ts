@@ -8,7 +8,7 @@ import { isOfStar, nameOf, readCatalog } from '../../src/analytics/catalog.ts';
 import { type Query, readQueries } from '../../src/analytics/questions.ts';
 import { answered, examples } from '../support/answers.ts';
 import { shelfdesk } from '../support/cli.ts';
-import { drawn, linesOf } from '../support/dashboards.ts';
+import { drawn, grafanaSqlOf } from '../support/dashboards.ts';
 import { demoWorld } from '../support/demo-world.ts';
 import { ran } from '../support/here.ts';
 import type { InProcess } from '../support/in-process.ts';
@@ -66,7 +66,7 @@ test('the dashboard of examples/dashboards asks them, and each of its charts has
         name,
       ).toBe(true);
     if (one.kind !== 'lines') continue;
-    const lines = await reader.rows(linesOf(one));
+    const lines = await reader.rows(grafanaSqlOf(one));
     const columns = ['time', ...(one.each === undefined ? [] : ['metric']), ...one.values!];
     expect(lines.map(row => Object.keys(row))).toEqual(rows.map(() => columns));
     expect(lines.map(row => row.time)).toEqual(rows.map(row => row[one.along!]));

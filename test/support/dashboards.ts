@@ -262,7 +262,7 @@ function panelOf(one: Drawn, n: number) {
       {
         ...{ refId: 'A', datasource: source, editorMode: 'code', rawQuery: true },
         format: kind === 'lines' ? 'time_series' : 'table',
-        rawSql: kind === 'lines' ? linesOf(one) : one.sql,
+        rawSql: grafanaSqlOf(one),
       },
     ],
     fieldConfig: { defaults: kind === 'table' ? {} : { unit: units[one.unit ?? 'tickets'], min: 0 }, overrides: [] },
@@ -276,9 +276,13 @@ function panelOf(one: Drawn, n: number) {
 const units = { tickets: 'short', hours: 'h', days: 'd' };
 const legend = { showLegend: true, displayMode: 'list', placement: 'bottom' };
 
-/** Grafana draws lines of a column `time`, and names them after a column `metric`. */
-export function linesOf({ sql, along, each, values }: Drawn): string {
+/** Grafana draws lines of a column `time`, and names them after a column `metric`. Bars stand in the order of the rows: those of a time in that of the time. */
+export function grafanaSqlOf({ sql, kind, along, each, values, columns }: Drawn): string {
   const asked = sql.trim().replace(/;$/, '');
   const named = each === undefined ? '' : `${each} as metric, `;
-  return `select ${along}::timestamp as time, ${named}${values!.join(', ')} from (\n${asked}\n) q order by 1\n`;
+  if (kind === 'lines')
+    return `select ${along}::timestamp as time, ${named}${values!.join(', ')} from (\n${asked}\n) q order by 1\n`;
+  if (columns.some(column => column.name === along && isTime(column)))
+    return `select * from (\n${asked}\n) q order by ${along}\n`;
+  return sql;
 }

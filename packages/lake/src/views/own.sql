@@ -41,5 +41,5 @@ select c.account_id, c.stream, c.complete_through, c.gaps, c.waiting, c.open_rej
       and not coalesce(c.complete_through > least(now() - to_seconds(c.target_seconds), c.reached), false) then 'catching_up'
     when c.deferred_until > now() and c.waiting > 0 then 'catching_up'
     else 'fresh' end as state,
-  c.source, c.complete_from
+  c.source, c.complete_from, c.unchecked_since
 from internal.lake_completeness c;
