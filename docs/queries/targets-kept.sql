@@ -1,6 +1,6 @@
 -- Do we keep our service targets?
 -- Tickets of the last 13 weeks that are here, by inbox. Percent of those that are decided.
--- uncertain: nobody can tell, because the resolution was seen too late, or a time is missing.
+-- uncertain: nobody can tell, because the resolution or a time on hold was seen too late, or a time is missing.
 -- A ticket that was resolved when the mirror first saw it is left out of resolutions, and one whose messages are not all here
 -- of replies: only a quick one could be decided. Of next_reply each wait counts.
 -- Without a target (`npx shelfdesk warehouse target set`) there is no row.

@@ -344,7 +344,7 @@ join internal.countable_basics t on t.account_id = e.account_id and t.ticket_id 
 -- Without all messages an earlier response may not be here.
 cross join lateral (select case when e.event <> 'first_response' or t.messages_complete then e.change_after end as change_after) a;
 comment on view analytics.fact_ticket_events is
-  'One row per event of a ticket in analytics.fact_tickets: what the mirror saw of its history. The source keeps none: what was before the ticket was first seen, and what was changed and changed back between two readings, has no row. A ticket that was deleted and came back goes on from what it was before.';
+  'One row per event of a ticket in analytics.fact_tickets: what the mirror saw of its history. The source keeps none: what was before the ticket was first seen, and what was changed and changed back between two readings, has no row. A ticket that was deleted and came back continues from what it was before.';
 comment on column analytics.fact_ticket_events.event_key is 'Key of the row: ticket, event and time.';
 comment on column analytics.fact_ticket_events.ticket_key is 'The ticket; joins analytics.fact_tickets.ticket_key.';
 comment on column analytics.fact_ticket_events.account_key is 'The account; joins analytics.dim_account.account_key.';

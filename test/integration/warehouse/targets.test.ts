@@ -336,6 +336,9 @@ test('a resolution without hold: the clock stands while the ticket is on hold, a
     ['h6', 'met', 7, '2026-06-01T17:00:00.000Z'],
     ['h7', 'uncertain', 5, '2026-06-03T15:00:00.000Z'],
   ]);
+  // It is the next one to be late, or is late already.
+  const { sql } = (await readQueries()).find(({ name }) => name === 'due-next')!;
+  expect((await db.pool.query(sql)).rows.filter(({ outcome }) => outcome === 'uncertain')).toHaveLength(1);
   // With time on hold all others are late.
   expect(
     rows.filter(({ id, metric, outcome }) => id !== 'h6' && metric === 'resolution' && outcome !== 'missed'),
