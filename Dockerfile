@@ -14,7 +14,7 @@ RUN node packages/build.ts \
   && cp -r node_modules/@duckdb node_modules/detect-libc dist/shelfdesk/node_modules/ \
   && mv dist/lake dist/shelfdesk/node_modules/shelfdesk-lake \
   && mv dist/shelfdesk /package && cd /package \
-  && rm -r .env.example ./*.md dbt docs && mkdir docs && cp -r /app/docs/queries docs/ \
+  && rm -r .env.example ./*.md dbt docs examples && mkdir docs && cp -r /app/docs/queries docs/ \
   # Whatever the umask was where the files come from. Types are for compilers.
   && find . -name '*.d.ts' -delete && chmod -R a=rX .
 

@@ -86,6 +86,11 @@ describe('the image', () => {
     expect(first).toBe('*');
     const names = allowed.map(line => /^!(.+)$/.exec(line)![1]!);
     for (const name of names) expect(existsSync(join(root, name)), name).toBe(true);
+    const kept = [
+      ...read('packages/build.ts').matchAll(/^for \(const name of \[\n([^\]]+)\]\) \{\n {2}keep\(join\(root/gm),
+    ].flatMap(([, listed]) => [...listed!.matchAll(/'([^']+)'/g)].map(([, name]) => name!));
+    expect(kept.length).toBeGreaterThan(8);
+    expect(kept.filter(name => !names.some(one => name === one || name.startsWith(`${one}/`)))).toEqual([]);
     const compiled = [...read('packages/build.ts').matchAll(/\bcompile\('([^']+)'/g)].map(
       ([, config]) => `packages/${config}`,
     );

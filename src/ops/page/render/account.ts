@@ -162,7 +162,7 @@ ${one.complete_from === null ? null : html`<div><dt>complete from</dt><dd>${time
 <div><dt>backlog</dt><dd>${amount(one.waiting)}${left === null ? null : html` <span class="soft">in ${lasting(left)}</span>`}</dd></div>
 <div><dt>gaps</dt><dd>${amount(one.gap_count)}</dd></div>
 ${one.latency_p95_seconds === null ? null : html`<div><dt>age of a change, p95</dt><dd>${lasting(one.latency_p95_seconds)}</dd></div>`}
-${one.unchecked_since === null ? null : html`<div><dt>edits and deletions that nothing announces: known to</dt><dd>${time(one.unchecked_since, at)}</dd></div>`}
+${one.unchecked_since === null ? null : html`<div><dt>silent changes through</dt><dd>${time(one.unchecked_since, at)}</dd></div>`}
 ${one.open_rejects === 0 ? null : html`<div><dt>rejected</dt><dd>${amount(one.open_rejects)}</dd></div>`}
 </dl>
 ${paused === undefined ? null : html`<p class="small">Paused since ${time(paused.paused_at, at)} by ${text(paused.paused_by)}${paused.reason === null ? null : html`: ${text(paused.reason)}`}.</p>`}
