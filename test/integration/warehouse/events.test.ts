@@ -1,4 +1,5 @@
 /** The events of one ticket, from versions that the mirror saw: whom each concerns, and between which times it happened. */
+import { readFileSync } from 'node:fs';
 import type pg from 'pg';
 import { expect, test } from 'vitest';
 import { readQueries } from '../../../src/analytics/questions.ts';
@@ -110,4 +111,19 @@ test('a ticket that was closed when it was first seen counts as solved where its
   expect(rows.map(({ user_id: who, closed, uncertain_day: unsure }) => [who, Number(closed), Number(unsure)])).toEqual([
     ['u1', 2, 1],
   ]);
+});
+
+test('the time to first assignment is that of the earliest one, of tickets where it is known to an hour', async () => {
+  await using db = await freshDatabase();
+  await db.pool.query(`insert into sync.accounts (account_id, mirrored_since) values ('acme', '2026-01-01')`);
+  await see(db.pool, 'open', 'u1', '2026-03-02T08:30Z', 'at-once');
+  await see(db.pool, 'open', null, '2026-03-02T09:00Z', 'soon');
+  await see(db.pool, 'open', 'u1', '2026-03-02T09:30Z', 'soon');
+  // Had it been unassigned and assigned again, the second time would not be the first.
+  await see(db.pool, 'open', 'u1', '2026-03-03T09:00Z', 'some-time');
+  await see(db.pool, 'open', null, '2026-03-03T09:30Z', 'some-time');
+  await see(db.pool, 'open', 'u1', '2026-03-03T10:00Z', 'some-time');
+  const recipes = readFileSync(new URL('../../../docs/how-to/ask-in-sql.md', import.meta.url), 'utf8');
+  const [sql] = /(?<=```sql\n)-- How many tickets came back[\s\S]*?(?=```)/.exec(recipes)!;
+  expect((await db.pool.query(sql)).rows[0].hours_to_assignment).toBe(1);
 });
