@@ -27,10 +27,14 @@ const few = { tickets: 60, limits: { credits: 20_000, periodSeconds: 60, request
 const cuts = amount(3, 1);
 
 test(`after each power cut (${cuts}) rows and coverage agree, and nothing is refused`, longOnLinux, async () => {
-  await using machine = await startMachine();
-  const life = await live({ machine, seed: 1, cuts, ...few });
-  expect(life.wrong).toEqual([]);
-  expect(life.cuts.some(({ lostTransactions }) => lostTransactions > 0)).toBe(true);
+  // A cut may meet a moment in which everything is on disk: then another life has to show what is lost.
+  for (let seed = 1, lost = false; !lost; seed++) {
+    await using machine = await startMachine();
+    const life = await live({ machine, seed, cuts, ...few });
+    expect(life.wrong).toEqual([]);
+    lost = life.cuts.some(({ lostTransactions }) => lostTransactions > 0);
+    expect(lost || seed < 4).toBe(true);
+  }
 });
 
 test(
