@@ -72,6 +72,18 @@ test('a second change within the second of the reading is found, though Date is 
   expect(await bookDifferences(catalog.pool, world, ['ada'])).toEqual([]);
 });
 
+test('silent moves on shelves are known up to the oldest reading of one of them', async () => {
+  await using catalog = await openCatalog();
+  addShelf(catalog.world, 'ada', 1, 2);
+  addShelf(catalog.world, 'ada', 2, 2);
+  await catalog.sync();
+  const known = async () => (await catalog.rows(`select sync.unchecked_since('default', 'shelves') as at`))[0]!.at;
+  await catalog.rows(`update sync.shelf_readings set as_of = '2020-01-01' where shelf_id = '2'`);
+  expect(await known()).toEqual(new Date('2020-01-01'));
+  await catalog.rows(`delete from sync.shelf_readings where shelf_id = '2'`);
+  expect(await known()).toBeNull();
+});
+
 test('a volume that has changed is asked for once, when the first of its shelves shows it, were that a new one', async () => {
   await using catalog = await openCatalog({ config: { library: false } });
   const { world } = catalog;
