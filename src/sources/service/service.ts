@@ -10,7 +10,7 @@ import { type Dialect, fixedToken } from '../../engine/http/dialect.ts';
 import { exitCodes, Fatal } from '../../errors.ts';
 import { lakeTablesOf } from '../record/lake.ts';
 import { contactsOf } from '../record/personal.ts';
-import { type AnyRecord, columnNameOf, type Facts, fieldsThatAre } from '../record/record.ts';
+import { type AnyRecord, type Facts, fieldsThatAre } from '../record/record.ts';
 import type { Connection, Source, SourceTable, Uses } from '../source.ts';
 import type {
   DeclaredDetails,
@@ -22,6 +22,7 @@ import type {
   Shared,
 } from './declared.ts';
 import { forecastOf } from './details.ts';
+import { isName, longestName, takenSchema } from './names.ts';
 import { limitOf, missingIn, wholeReader } from './paginator.ts';
 import { streamsOf, tablesOfStream } from './streams.ts';
 
@@ -239,12 +240,6 @@ const usesOf = (tables: readonly SourceTable[]): Uses => {
   );
 };
 
-/** Schemas that are there already. */
-const taken = /^(sync|safe|analytics|internal|lake|public|information_schema|pg_.*)$/;
-const longestName = 40;
-const isName = (name: string) =>
-  /^[a-z][a-z0-9_]*$/.test(name) && columnNameOf(name) === name && name.length <= longestName;
-
 function refuseWrong(service: Service<string>): void {
   const { name, limits, paginator, streams } = service;
   const refuse = (what: string, remedy: string) => new Fatal(`source ${name}: ${what}`, remedy, exitCodes.usage);
@@ -253,7 +248,7 @@ function refuseWrong(service: Service<string>): void {
     throw refuse('it has no limits, or one that allows nothing', 'Name what the service allows: [perMinute(60)].');
   if (!Array.isArray(streams) || streams.length === 0)
     throw refuse('it has no streams', 'Declare its lists as streams.');
-  if (taken.test(name)) throw refuse('a schema of this name is there already', 'Give the source another name.');
+  if (takenSchema.test(name)) throw refuse('a schema of this name is there already', 'Give the source another name.');
   if (new Set(limits.map(({ per }) => per)).size < limits.length)
     throw refuse('it has two limits of the same time', 'Declare the tighter one.');
   if (limits.some(one => one.remaining !== undefined && one !== longestOf(limits)))
