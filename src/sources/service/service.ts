@@ -79,7 +79,7 @@ export function defineService<const N extends string>(service: Service<N>): Sour
   };
   const streams = streamsOf(service, declared);
   const tables = tablesOf(name, declared);
-  return {
+  const source: Source<Part<N>> = {
     ...{ name, label, unit: 'request', address: names.address, requires: `${names.address} and ${names.key}` },
     settings: {
       [names.address]: {
@@ -121,7 +121,14 @@ export function defineService<const N extends string>(service: Service<N>): Sour
       return parts;
     },
   };
+  services.set(source, service);
+  return source;
 }
+
+const services = new WeakMap<object, Service<string>>();
+
+/** The declaration of a source; undefined if it is made in another way. */
+export const serviceOf = (source: object): Service<string> | undefined => services.get(source);
 
 const limitName = (name: string, { per }: Limit) => `${name.toUpperCase()}_REQUESTS_PER_${per.toUpperCase()}`;
 
