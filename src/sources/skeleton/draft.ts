@@ -3,13 +3,21 @@
  * answer is a question in a comment, behind `// ?`, at the line that depends on it.
  */
 
+/** What a draft may import. */
+export const makers =
+  'children created date defineService details feed flag fullRefresh id incremental integer number object objects oneOf perDay perHour perMinute perSecond record reference text texts time'.split(
+    ' ',
+  );
+
 /** A line of code, with the questions before it. */
-interface Line {
+export interface Line {
   readonly code: string;
   readonly asks?: readonly string[];
+  /** A short question behind it. */
+  readonly tail?: string | undefined;
 }
 
-interface DraftRecord {
+export interface DraftRecord {
   /** Name of the constant. */
   readonly as: string;
   readonly name: string;
@@ -23,10 +31,13 @@ export interface Draft {
   readonly as: string;
   readonly label: string;
   readonly says: string;
+  readonly asks?: readonly string[];
   /** Children before the records that hold them. */
   readonly records: readonly DraftRecord[];
   /** How the service is reached: limits, key, pages. */
   readonly options: readonly Line[];
+  /** Of all of them. */
+  readonly asksOfStreams?: readonly string[];
   readonly streams: readonly Line[];
   /** What the document has, and no declaration can say. */
   readonly leftOut?: readonly string[];
@@ -50,10 +61,13 @@ function asked(question: string, indent: string): string[] {
 }
 
 const written = (lines: readonly Line[], indent: string): string[] =>
-  lines.flatMap(({ code, asks = [] }) => [...asks.flatMap(one => asked(one, indent)), `${indent}${code}`]);
+  lines.flatMap(({ code, asks = [], tail }) => [
+    ...asks.flatMap(one => asked(one, indent)),
+    ...code.split('\n').map(line => `${indent}${line}${tail === undefined ? '' : ` ${mark}${tail}`}`),
+  ]);
 
 /** A text in single quotes. */
-const quoted = (text: string): string =>
+export const quoted = (text: string): string =>
   `'${text
     .replaceAll('\\', '\\\\')
     .replaceAll("'", "\\'")
@@ -62,13 +76,15 @@ const quoted = (text: string): string =>
 /** How many questions a file has. */
 export const questionsIn = (text: string): number => text.split('\n').filter(line => line.includes(mark)).length;
 
-const makers =
-  'children created date defineService details feed flag fullRefresh id incremental integer number oneOf perDay perHour perMinute perSecond record reference text texts time'.split(
-    ' ',
-  );
+/** A list in braces: on one line, or a line for each part. */
+export function broken(before: string, parts: readonly string[], after: string, room = width): string[] {
+  const line = before + parts.join(', ') + after;
+  if (line.length <= room) return [line];
+  return [before.trimEnd(), ...parts.map(part => `  ${part},`), after.trimStart()];
+}
 
 export function fileOf(draft: Draft): string {
-  const { name, as, label, says, records, options, streams, leftOut = [] } = draft;
+  const { name, as, label, says, records, options, streams, asks = [], asksOfStreams = [], leftOut = [] } = draft;
   const body = [
     ...records.flatMap(one => [
       ...(one.asks ?? []).flatMap(ask => asked(ask, '')),
@@ -78,11 +94,13 @@ export function fileOf(draft: Draft): string {
       '',
     ]),
     ...leftOut.flatMap(one => asked(one, '')),
+    ...(leftOut.length > 0 ? [''] : []),
     `export const ${as} = defineService({`,
     `  name: ${quoted(name)},`,
     `  label: ${quoted(label)},`,
     `  says: ${quoted(says)},`,
     ...written(options, '  '),
+    ...asksOfStreams.flatMap(one => asked(one, '  ')),
     '  streams: [',
     ...written(streams, '    '),
     '  ],',
@@ -93,10 +111,12 @@ export function fileOf(draft: Draft): string {
   const used = makers.filter(one => new RegExp(`\\b${one}\\(`).test(code));
   return [
     `/** ${says.replaceAll('*/', '* /')} */`,
-    `import { ${used.join(', ')} } from 'shelfdesk/source';`,
+    ...broken('import { ', used, " } from 'shelfdesk/source';"),
     '',
     '// Answer each question behind "// ?", and take it out. `shelfdesk source try` asks the service many of them.',
     '',
+    ...asks.flatMap(one => asked(one, '')),
+    ...(asks.length > 0 ? [''] : []),
     ...body,
   ].join('\n');
 }

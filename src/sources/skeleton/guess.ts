@@ -5,9 +5,9 @@ import { timeOf } from '../record/check.ts';
 type Guess = 'name' | 'contact' | 'text' | undefined;
 
 const contact =
-  /(?:^|_)(?:e_?mails?|mail|phones?|mobile|fax|tel|telephone|address|addresses|street|zip|postcode|postal_code|iban|ip|ip_address|username|login|handle|twitter)(?:_|$)/;
+  /(?:^|_)(?:e_?mails?|mail|phones?|mobile|fax|tel|telephone|address|addresses|street|zip|postcode|postal_code|iban|ip|ip_address|username|login|handle|twitter)(?:_|$)|^(?:from|to|cc|bcc|reply_(?:to|cc))$/;
 const name =
-  /(?:^|_)(?:first_?name|last_?name|full_?name|sur_?name|given_name|family_name|nick_?name|display_name|author|owner|person|customer|contact|user|assignee|sender|recipient|salutation)(?:_name)?$|^name$/;
+  /(?:^|_)(?:first_?name|last_?name|full_?name|sur_?name|given_name|family_name|nick_?name|display_name|author|owner|person|customer|contact|user|assignee|sender|recipient|salutation|from|to)(?:_name)?$|^name$/;
 const free =
   /(?:^|_)(?:notes?|comments?|message|body|bio|about|description|summary|subject|content|text|birth_?da(?:y|te)|date_of_birth|gender|ssn|tax_id|passport)(?:_|$)/;
 

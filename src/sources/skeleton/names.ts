@@ -1,12 +1,14 @@
 /** Names of constants in a draft: each one once, and none that the language or an import has. */
+import { makers } from './draft.ts';
+
 const taken =
-  'arguments await break case catch class const continue debugger default delete do else enum eval export extends false finally for function if implements import in instanceof interface let new null package private protected public return static super switch this throw true try typeof undefined var void while with yield children created date defineService details feed flag fullRefresh id incremental integer number oneOf perDay perHour perMinute perSecond record reference text texts time'.split(
+  'arguments await break case catch class const continue debugger default delete do else enum eval export extends false finally for function if implements import in instanceof interface let new null package private protected public return static super switch this throw true try typeof undefined var void while with yield'.split(
     ' ',
   );
 
 /** Makes of any text the name of a constant that is not in use yet: `line items` → `lineItems`. */
 export function namesOnce(): (text: string) => string {
-  const used = new Set(taken);
+  const used = new Set([...taken, ...makers]);
   return text => {
     const words = text.split(/[^A-Za-z0-9]+/).filter(word => word !== '');
     const joined = words.map(
