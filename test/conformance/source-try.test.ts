@@ -304,6 +304,12 @@ describe('a quirk of the service is found, with the line to change:', () => {
       ['wrong', 'invoices', /answers 400.*only a 404 confirms/, /take get out/, /incremental\(invoice/],
     ],
     [
+      'another address',
+      'crm',
+      { status: (status, url) => (isList(url, '/contacts') ? 301 : status) },
+      ['wrong', 'contacts', /no redirect is followed/, /base address/, /fullRefresh\(contact/],
+    ],
+    [
       'records twice',
       'crm',
       {
@@ -443,9 +449,45 @@ describe('a mistake in the declaration is found, with the line to change:', () =
       {},
       ['wrong', 'clients', /no number at total/, /take totalPath out/, /totalPath/],
     ],
+    [
+      'a total of more than the list shows',
+      'billing',
+      [["offsetParam: 'offset',", "offsetParam: 'offset', totalPath: 'total',"], onlyClients],
+      {
+        answer(body) {
+          const shown = [...billing.billing.clients.keys()].slice(0, 20);
+          return { items: items(body).filter(({ id }) => shown.includes(String(id))), total: 68 };
+        },
+      },
+      ['wrong', 'clients', /total is 68, and all pages have 20 records/, /deletionsUnknown/, /totalPath/],
+    ],
   ])('%s', async (_mistake, name, changes, quirk, expected) => {
     expectOnly(await tried(name, quirk, changes), expected);
   });
+});
+
+test('a list that the key may not read is not tried, and the others are', async () => {
+  const got = await tried('crm', { status: (status, url) => (isList(url, '/contacts') ? 403 : status) });
+  expect([got.code, findings(got)]).toEqual([2, []]);
+  expect(got.findings).toContainEqual(
+    expect.objectContaining({
+      weight: 'untried',
+      stream: 'contacts',
+      what: expect.stringContaining('the key may not read it'),
+    }),
+  );
+  expect(seen(got, 'deals')).toContainEqual(expect.stringContaining('shorter pages are as asked for'));
+});
+
+test('details have pages too: the first record that has some is asked for them', async () => {
+  const { comments } = billing.billing;
+  const [, one] = [...comments.keys()];
+  const before = comments.get(one!)!;
+  comments.set(one!, comments.get([...comments.keys()][8]!)!);
+  const got = await tried('billing');
+  comments.set(one!, before);
+  expect(findings(got)).toEqual([]);
+  expect(seen(got, 'comments')).toContain('a page has the 50 records that are declared');
 });
 
 test('what cannot be tried is said, and is no finding: a key that is refused, no answer, a limit that is used up', async () => {
@@ -477,6 +519,6 @@ test('people read it by stream, with the line to change below', async () => {
     home,
   ).finished;
   expect(code).toBe(0);
-  expect(stdout).toContain('contacts\n  seen   a page has the 100 records that are declared\n');
+  expect(stdout).toContain('contacts\n  seen     a page has the 100 records that are declared\n');
   expect(stderr).toMatch(/^\d+ requests: nothing would make the mirror wrong\.\n$/);
 });

@@ -83,7 +83,8 @@ const ofWeight = ({ findings }: Tried, weight: Weight) => findings.filter(one =>
 /** Not all could be tried: no answer, or a stream that the key may not read. */
 function codeOf(tried: Tried): number {
   if (ofWeight(tried, 'wrong').length > 0) return exitCodes.failed;
-  return tried.ended === undefined ? exitCodes.ok : exitCodes.usage;
+  const isWhole = tried.ended === undefined && ofWeight(tried, 'untried').length === 0;
+  return isWhole ? exitCodes.ok : exitCodes.usage;
 }
 
 const asJson = (source: string, { findings, requests, ended }: Tried) => ({
@@ -99,7 +100,7 @@ const asJson = (source: string, { findings, requests, ended }: Tried) => ({
   })),
 });
 
-const colors = { wrong: 'red', note: 'yellow', seen: 'green', open: 'dim' } as const;
+const colors = { wrong: 'red', note: 'yellow', seen: 'green', open: 'dim', untried: 'red' } as const;
 
 function show(tried: Tried): void {
   for (const [stream, all] of Map.groupBy(tried.findings, one => one.stream)) {
@@ -117,8 +118,8 @@ function show(tried: Tried): void {
 }
 
 function showOne({ weight, what, at, change }: Finding): void {
-  printLines(what, `  ${style(colors[weight], weight.padEnd(5), process.stdout)}  `, '         ');
+  printLines(what, `  ${style(colors[weight], weight.padEnd(7), process.stdout)}  `, '           ');
   const lines = change?.split('\n') ?? [];
-  if (at !== undefined || lines.length > 0) printLines([at, lines[0]].filter(Boolean).join('  '), '         ');
-  for (const line of lines.slice(1)) print(`         ${line}`);
+  if (at !== undefined || lines.length > 0) printLines([at, lines[0]].filter(Boolean).join('  '), '           ');
+  for (const line of lines.slice(1)) print(`           ${line}`);
 }

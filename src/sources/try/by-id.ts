@@ -4,7 +4,8 @@ import { isObject } from '../../engine/http/request.ts';
 import { valueAt } from '../service/paginator.ts';
 import type { Asking } from './asking.ts';
 import type { Notes } from './finding.ts';
-import { idOf, type Page, shapeOf } from './page.ts';
+import { idOf, shapeOf } from './page.ts';
+import { tryPages } from './pages.ts';
 import type { Places } from './places.ts';
 import { read, readIfAny, type Trying } from './trying.ts';
 
@@ -70,15 +71,16 @@ export async function tryDetails(
   parents: readonly string[],
   requestOf: (id: string) => Trying['request'],
 ): Promise<void> {
-  const { notes, stream } = trying;
+  const { notes } = trying;
   if (parents.length === 0) return notes.open('its parent has no records: nothing is known of it');
-  let page: Page | undefined;
+  const ask = { page: 1, perPage: perPageOf(trying) };
   for (const id of parents.slice(0, mostParents)) {
-    page = await read({ ...trying, request: requestOf(id) }, { page: 1, perPage: perPageOf(trying) });
+    const list = { ...trying, request: requestOf(id) };
+    const page = await read(list, ask);
     if (page === undefined) return;
-    if (page.nextFault)
-      notes.wrong(page.nextFault.message, trying.places.option(stream.path, 'cursorPath'), page.nextFault.remedy);
-    if (page.records.length > 0) return;
+    if (page.records.length === 0) continue;
+    await tryPages(list, ask, true);
+    return;
   }
   notes.open(`none of ${Math.min(mostParents, parents.length)} records has any: nothing is known of its fields`);
 }

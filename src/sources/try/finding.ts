@@ -2,9 +2,10 @@
 
 /**
  * `wrong`: the service does otherwise than declared, and the mirror would be wrong. `note`: the declaration can be better.
- * `seen`: what the service does, as declared or of its own choice. `open`: what could not be tried, and why.
+ * `seen`: what the service does, as declared or of its own choice. `open`: what its records do not tell. `untried`: a stream that the
+ * service does not show.
  */
-export type Weight = 'wrong' | 'note' | 'seen' | 'open';
+export type Weight = 'wrong' | 'note' | 'seen' | 'open' | 'untried';
 
 export interface Finding {
   readonly weight: Weight;
@@ -23,6 +24,7 @@ export interface Notes {
   note(what: string, at: string | undefined, change: string): void;
   seen(what: string): void;
   open(what: string): void;
+  untried(what: string): void;
 }
 
 export function notesOf(all: Finding[], stream: string | undefined): Notes {
@@ -31,5 +33,6 @@ export function notesOf(all: Finding[], stream: string | undefined): Notes {
     note: (what, at, change) => void all.push({ weight: 'note', stream, what, at, change }),
     seen: what => void all.push({ weight: 'seen', stream, what }),
     open: what => void all.push({ weight: 'open', stream, what }),
+    untried: what => void all.push({ weight: 'untried', stream, what }),
   };
 }

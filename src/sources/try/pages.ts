@@ -35,6 +35,12 @@ export async function tryPages(trying: Trying, ask: Ask, isWhole: boolean): Prom
   if (second !== undefined) second.records.forEach((record, i) => void trying.seen.set(second.ids[i]!, record));
   const isMore = (second?.ids ?? []).some(id => !first.ids.includes(id));
   noteLength(trying, n, isMore);
+  if (first.total !== undefined && first.total > n && second !== undefined && !isMore && n < ask.perPage)
+    notes.wrong(
+      `${(pages as { totalPath?: string }).totalPath} is ${first.total}, and all pages have ${count(n, 'record')}: the list hides some, or it moves`,
+      places.option(stream.path, 'totalPath'),
+      "take totalPath out; and if the list hides records that exist: deletionsUnknown: 'why'",
+    );
   if (second !== undefined && second.records.length > 0 && (n >= ask.perPage || isMore)) {
     noteBorder(trying, first, second, isOverlapping);
     if (n >= ask.perPage) await tryLonger(trying, ask);

@@ -44,7 +44,13 @@ function noteNoPage({ notes, places, stream }: Trying, request: Request<unknown>
   const { path } = stream;
   if (status === 401)
     throw new CannotTry(`${what}: the service refuses the key`, 'Check the key, and keyHeader of the declaration.');
-  if (status === 403) notes.open(`${what}: the key may not read it`);
+  if (status === 403) notes.untried(`${what}: the key may not read it`);
+  else if (status >= 300 && status < 400)
+    notes.wrong(
+      `${what}: it leads elsewhere, and no redirect is followed`,
+      places.stream(path),
+      'correct the path, or the base address',
+    );
   else if (status === 404)
     notes.wrong(`${what}: there is no such list`, places.stream(path), 'correct the path, or the base address');
   else if (status === 400 || status === 422)
@@ -53,7 +59,7 @@ function noteNoPage({ notes, places, stream }: Trying, request: Request<unknown>
       places.stream(path),
       'correct startParam, params, and the parameters of the paginator',
     );
-  else if (status !== 200) notes.open(what);
+  else if (status !== 200) notes.untried(what);
   else if (json === undefined)
     notes.wrong(`${what}: no JSON`, places.stream(path), 'correct the path, or the base address');
   else {
