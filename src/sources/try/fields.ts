@@ -59,11 +59,18 @@ export function judgeFields(record: AnyRecord, raws: readonly unknown[], judging
     for (const [name, value] of Object.entries(one))
       if (!known.has(name)) undeclared.set(name, [...(undeclared.get(name) ?? []), value]);
   const fields = Object.entries(record.fields as Record<string, Facts>);
+  const absent: string[] = [];
   for (const [name, facts] of fields) {
     const meant = otherName(name, all, [...undeclared.keys()]);
     if (meant !== undefined) undeclared.delete(meant);
     judgeField(record, [name, facts], all, meant, judging);
+    if (meant === undefined && !facts.required && all.every(one => one[name] === undefined)) absent.push(name);
   }
+  // A service may leave out what is empty.
+  if (absent.length > 0)
+    notes.open(
+      `none of ${count(all.length, 'record')} of ${record.name} has ${absent.join(', ')}, which ${absent.length === 1 ? 'is' : 'are'} declared`,
+    );
   noteUndeclared(record, undeclared, judging);
 }
 
@@ -98,16 +105,12 @@ function judgeField(
       ? 'declare the list of another stream: without an id nothing names a record'
       : `${keyOf(name)}: time(${saysOf(name)}), without .always(); a cursor is another time, which each record has`;
     notes.wrong(`${of} is missing or null in ${share(missing)}, which would be rejected`, at, change);
-  } else if (values.every(value => value === undefined) && facts.is !== 'embedded') {
-    // A service may leave out what is empty.
-    if (other === undefined) notes.open(`${of} is declared, and absent from ${share(all.length)}`);
-    else
-      notes.wrong(
-        `${of} is declared, and the service writes ${other}: the column would stay empty`,
-        at,
-        `${keyOf(other)}: …`,
-      );
-  }
+  } else if (other !== undefined)
+    notes.wrong(
+      `${of} is declared, and the service writes ${other}: the column would stay empty`,
+      at,
+      `${keyOf(other)}: …`,
+    );
   if (there.length === 0) return;
   if (facts.is === 'embedded') return;
   if (facts.is === 'children' && there.every(Array.isArray)) {

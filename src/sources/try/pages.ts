@@ -26,8 +26,13 @@ export async function tryPages(trying: Trying, ask: Ask, isWhole: boolean): Prom
   noteTotal(trying, trying.request(ask).within, first);
   if (first.nextFault)
     notes.wrong(first.nextFault.message, places.option(stream.path, 'cursorPath'), first.nextFault.remedy);
-  if (pages.type === 'single_page' || first.nextFault) return first;
   const n = first.records.length;
+  if (pages.type === 'single_page') {
+    const words = `the reply has ${count(n, 'record')}`;
+    if (n % 10 === 0 && n >= 20) notes.open(`${words}: is that the whole list, or a page of it?`);
+    else notes.seen(words);
+  }
+  if (pages.type === 'single_page' || first.nextFault) return first;
   const place = secondAsk(trying, first, ask);
   const isOverlapping = isWhole && pages.type === 'offset';
   const second =
