@@ -450,6 +450,22 @@ describe('a mistake in the declaration is found, with the line to change:', () =
       ['wrong', 'clients', /no number at total/, /take totalPath out/, /totalPath/],
     ],
     [
+      'the limit of a stream of its own',
+      'crm',
+      [
+        [
+          "'/deals', { updatedAt: 'updated_at' }",
+          "'/deals', { updatedAt: 'updated_at', paginator: { type: 'cursor', cursorParam: 'cursor', cursorPath: 'next_cursor', limitParam: 'limit', limit: 30 } }",
+        ],
+      ],
+      {
+        ask: url =>
+          isList(url, '/deals') &&
+          url.searchParams.set('limit', String(Math.min(8, Number(url.searchParams.get('limit'))))),
+      },
+      ['wrong', 'deals', /a page has 8 records at most, and 30 are declared/, /^limit: 8$/, /'\/deals'.*limit: 30/],
+    ],
+    [
       'a total of more than the list shows',
       'billing',
       [["offsetParam: 'offset',", "offsetParam: 'offset', totalPath: 'total',"], onlyClients],
