@@ -60,7 +60,7 @@ export function addTrySource(source: Command, deps: Deps, act: Act): void {
 }
 
 /** Throws UsageError for a source that is declared in another way, or not at all. */
-function declared(name: string) {
+export function declared(name: string) {
   const source = sources.find(one => one.name === name);
   const service = source && serviceOf(source);
   if (source !== undefined && service !== undefined) return { source, service };
