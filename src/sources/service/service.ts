@@ -12,6 +12,7 @@ import { lakeTablesOf } from '../record/lake.ts';
 import { contactsOf } from '../record/personal.ts';
 import { type AnyRecord, type Facts, fieldsThatAre } from '../record/record.ts';
 import type { Connection, Source, SourceTable, Uses } from '../source.ts';
+import { wrongIn } from './datetime-format.ts';
 import type {
   DeclaredDetails,
   DeclaredStream,
@@ -334,7 +335,14 @@ const inService: Record<keyof Service<string>, true> = {
 };
 const inStream: Record<keyof Options, true> = {
   ...{ dataSelector: true, params: true, paginator: true, schedule: true, target: true, get: true, getSelector: true },
-  ...{ deletionsUnknown: true, updatedAt: true, cursor: true, startParam: true },
+  ...{
+    deletionsUnknown: true,
+    updatedAt: true,
+    cursor: true,
+    startParam: true,
+    datetimeFormat: true,
+    startSlackSeconds: true,
+  },
   ...{ cursorParam: true, hasMorePath: true, deletes: true, parent: true, ageDays: true },
 };
 
@@ -351,7 +359,13 @@ function refuseOptions({ kind, record, options }: DeclaredStream, refuse: Refuse
   if (kind !== 'full refresh' && kind !== 'details' && !Object.hasOwn(options, needed))
     throw refuse(`${record.name} has no ${needed}`, `Name the parameter as ${needed}.`);
   const fields: Readonly<Record<string, Facts | undefined>> = record.fields;
-  const { deletes, cursor, get } = options as Partial<Options>;
+  const { deletes, cursor, get, datetimeFormat } = options as Partial<Options>;
+  const wrong = datetimeFormat === undefined ? undefined : wrongIn(datetimeFormat);
+  if (wrong !== undefined)
+    throw refuse(
+      `datetimeFormat of ${record.name} ${wrong}`,
+      'Write the time with %Y %m %d %H %M %S, or as seconds since 1970 with %s.',
+    );
   const named = deletes === undefined ? [] : [deletes.id, deletes.at, ...('type' in deletes ? [deletes.type] : [])];
   const unknown = named.find(name => fields[name]?.is !== 'column');
   if (unknown !== undefined)
