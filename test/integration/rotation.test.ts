@@ -149,6 +149,64 @@ test('edits and deletions of every kind are found within the period of their lis
   expect(steady).toBeLessThanOrEqual(0.1 * 4 * 56 * 3);
 });
 
+test('closed tickets that changed lately are read more often than old ones, and one that left their list is not deleted', async () => {
+  await using s = await mirrored(4, 1000);
+  const { world } = s;
+  // What the world made by itself is old.
+  s.nowMs += 30 * 86_400_000;
+  const old = [...world.tickets.values()].filter(({ state }) => state === 'closed');
+  const closed = old.splice(0, 40);
+  for (const { id } of closed) world.patchTicket(id, { state: 'closed', subject: 'Closed again' });
+  await s.sync();
+  const periodsOf = async () => {
+    const rotation = await rotationOf(s.ctx, s.ctx.sources.get('helpdesk')!);
+    return Object.fromEntries(
+      rotation
+        .filter(one => one.stream === 'helpdesk.tickets')
+        .map(one => [one.list, Math.round(one.everyMs / minuteMs)]),
+    );
+  };
+  expect(await periodsOf()).toEqual({ default: 85, open: 26, recent: 26 });
+  const rereading = keepRereading(s.ctx, 0);
+  const pass = async (ms: number, silent?: Silent) => {
+    for (const endMs = s.nowMs + ms; s.nowMs < endMs; ) {
+      s.nowMs += 3 * minuteMs;
+      await rereading.look();
+      await work(s);
+      await silent?.look();
+      if (silent) expect(await silent.untold()).toEqual([]);
+    }
+  };
+  s.asked.length = 0;
+  await pass(120 * minuteMs);
+  // A closed ticket that the list does not show, because it is old, is no candidate.
+  const byId = s.asked.flatMap(
+    ({ path, query }) => query.get('id')?.split(',') ?? /tickets\/(\w+)$/.exec(path)?.[1] ?? [],
+  );
+  expect(byId.filter(id => world.ticket(id).state === 'closed')).toEqual([]);
+  const [lately, long] = [new Silent(s), new Silent(s)];
+  const change = (silent: Silent, [edited, gone, opened]: typeof old) => {
+    world.patchTicket(edited!.id, { subject: 'Edited' }, { quiet: true });
+    silent.add('helpdesk.tickets', edited!.id, `subject = 'Edited'`);
+    world.deleteTicket(gone!.id);
+    silent.add('helpdesk.tickets', gone!.id, '_deleted_at is not null');
+    world.patchTicket(opened!.id, { state: 'open' }, { quiet: true });
+    silent.add('helpdesk.tickets', opened!.id, `state = 'open' and _deleted_at is null`);
+  };
+  for (let n = 0; n < 3; n++) {
+    change(lately, closed.splice(0, 3));
+    change(long, old.splice(0, 3));
+    await pass(30 * minuteMs, lately);
+  }
+  expect(lately.seenMs.length).toBe(9);
+  expect(lately.longestMs()).toBeLessThanOrEqual(30 * minuteMs);
+  await long.look();
+  expect(long.longestMs()).toBeGreaterThan(40 * minuteMs);
+  // A young mirror, or one in which all changed lately, has no such list: it would be read twice.
+  await s.pool.query(`update helpdesk.tickets set updated_at = now() where state = 'closed'`);
+  expect(await periodsOf()).toEqual({ default: 70, open: 22 });
+});
+
 test('what the lists leave of the share goes to messages, oldest first, and their bound is said', async () => {
   await using s = await mirrored(40, 60);
   const bound = async () =>

@@ -6,10 +6,10 @@
 import type { DetailStream, ListStream, Row, Stream } from '../../sources/source.ts';
 import { type Context, type OpenSource, sourceNow } from '../context.ts';
 import { readPages } from '../coverage/pages.ts';
-import type { Queryable } from '../database/pool.ts';
 import type { StreamKey } from '../database/stream-key.ts';
 import { isWholeEachTime } from '../reading/fewer.ts';
 import type { Ms } from '../reading/reading.ts';
+import { shownBy } from './row-facts.ts';
 
 /** Shortest period: a run has a price of its own. */
 const leastMs = 15 * 60_000;
@@ -17,6 +17,8 @@ const leastMs = 15 * 60_000;
 const early = 0.9;
 /** The part of the share that is always left to details, of which each costs a request. */
 const forDetails = 0.1;
+/** A list of what changed lately is read if it costs at most this part of the whole list: in a young mirror nearly all changed lately. */
+const mostLately = 0.1;
 
 /** A list of a stream that is read again and again. */
 export interface Rotating {
@@ -49,7 +51,7 @@ export function periodsOf(costs: readonly number[], perMs: number): number[] {
   }
 }
 
-type Of = Pick<Context, 'pg' | 'account' | 'streams' | 'sweep'>;
+type Of = Pick<Context, 'pg' | 'account' | 'streams' | 'sweep' | 'sources' | 'clock'>;
 
 /** What may be spent on re-reading in a millisecond, by the tightest limit; 0: re-reading is left to the nightly run. */
 const shareOf = ({ sweep }: Pick<Of, 'sweep'>, { limits }: OpenSource): number => {
@@ -68,7 +70,7 @@ export async function rotationOf(ctx: Of, source: OpenSource): Promise<Rotating[
   const lists: Omit<Rotating, 'everyMs'>[] = [];
   for (const stream of ctx.streams)
     if (stream.source === source.name && stream.kind === 'list' && isReread(stream))
-      lists.push(...(await listsOf(ctx.pg, ctx.account, stream, source.lookbackMs)));
+      lists.push(...(await listsOf(ctx, stream, source.lookbackMs)));
   const periods = periodsOf(
     lists.map(({ cost }) => cost),
     perMs,
@@ -80,12 +82,12 @@ const isReread = ({ jobs, ...stream }: Extract<Stream, { kind: 'list' }>): boole
   jobs.sweep !== undefined || isWholeEachTime(stream.read);
 
 async function listsOf(
-  db: Queryable,
-  account: string,
+  { pg: db, account, ...now }: Of,
   stream: ListStream<Row> & Pick<Stream, 'jobs' | 'sweptBySync'>,
   lookbackMs: number,
 ): Promise<Omit<Rotating, 'everyMs'>[]> {
-  const { key, daily, paging } = stream;
+  const { key, lively = [], paging } = stream;
+  const nowMs = sourceNow(now, stream.source);
   const table = stream.merge.declared.root.name;
   const [{ name: first }] = stream.lists;
   // Rows that a list of its own shows are counted by its flag.
@@ -94,7 +96,7 @@ async function listsOf(
       name,
       where: name === first || flag === undefined ? 'true' : `t.${flag}`,
     })),
-    ...(daily === undefined ? [] : [{ name: daily.list, where: daily.where }]),
+    ...lively.map(one => ({ name: one.list, where: shownBy(stream, one, nowMs).rows })),
   ];
   // A list that is walked, or read whole, is read again from its beginning only.
   const isWhole = isWholeEachTime(stream.read) || (stream.rowFacts && 'before' in stream.rowFacts.created);
@@ -110,22 +112,33 @@ async function listsOf(
        from (select name, case place ${filters.map((_, n) => `when ${n + 1} then n${n}`).join(' ')} end as n
              from counts, unnest($3::text[]) with ordinality f (name, place)) f
        left join sync.coverage c on (c.account_id, c.stream_key, c.list) = ($1, $2, f.name)
-       where f.name = $4 or (not c.redundant and not isempty(c.covered)))
+       where f.name = any($4) or (not c.redundant and not isempty(c.covered)))
      select l.name as list, l.n as rows,
        extract(epoch from greatest(case when $5 then l.covered_to end, coalesce((
          select min(w.as_of) from sync.swept w
          where (w.account_id, w.stream_key, w.list) = ($1, $2, l.name) and (not $6 or w.created @> '1970-01-01T00:00:00Z'::timestamptz)),
          f.at)))::float8 * 1000 as checked_ms
      from lists l cross join first_load f where f.at is not null`,
-    [account, key, filters.map(({ name }) => name), daily?.list ?? null, isReadBySync(stream), isWhole ?? false],
+    [
+      account,
+      key,
+      filters.map(({ name }) => name),
+      lively.map(one => one.list),
+      isReadBySync(stream),
+      isWhole ?? false,
+    ],
   );
   const { size = paging.perPage } = await readPages(db, { account, stream: key }, first);
   const { cost } = stream.request(first, { page: 1, perPage: paging.perPage });
-  return rows.map(({ list, rows: many, checked_ms }) => ({
+  const lists = rows.map(({ list, rows: many, checked_ms }) => ({
     // A reading counts as of one lookback before it began.
     ...{ stream: key, list, rows: many, checkedMs: checked_ms + lookbackMs },
     cost: cost * (Math.floor(many / Math.min(size, paging.perPage)) + 1),
   }));
+  const dear = lists.find(({ list }) => list === first)?.cost ?? 0;
+  const isLately = (name: string) =>
+    lively.some(({ list, changedWithinMs }) => list === name && changedWithinMs !== undefined);
+  return lists.filter(one => !isLately(one.list) || one.cost <= dear * mostLately);
 }
 
 /** What a sync reads whole, and judges deletions by, needs no sweep. */

@@ -8,7 +8,7 @@
  * Other lists are walked whole. Their candidates are added after a complete walk. See settle-candidates.ts.
  */
 
-import type { ListStream, Row, RowFacts } from '../../sources/source.ts';
+import type { ListStream, Lively, Row, RowFacts } from '../../sources/source.ts';
 import { count } from '../../words.ts';
 import { openSince } from '../commit/rejects.ts';
 import { type Context, type Outcome, sourceNow, sourceOf } from '../context.ts';
@@ -26,12 +26,12 @@ import type { Claim } from '../runs/claims.ts';
 import { beginAgain } from '../runs/ranges.ts';
 import { addUnshown, addUnwalked } from './candidates.ts';
 import { dueAgeMs, type Rotating, rotationOf } from './rotation.ts';
-import { factsOf } from './row-facts.ts';
+import { factsOf, shownBy } from './row-facts.ts';
 import { settleCandidates } from './settle-candidates.ts';
 import { noteSwept } from './swept-ranges.ts';
 import { beginWalk, coverWalked, isUndated, nextDue, noteChecked, scopeOf, walkedBy, walkName } from './walks.ts';
 
-/** Due age of the daily part. Shorter than a day, so that every nightly run finds the part due. */
+/** Due age of a lively list that is read each night. Shorter than a day, so that every nightly run finds it due. */
 const dailyMs = 20 * 3_600_000;
 /** Replies of a walk may be slower than its first reply, so their as_of may be slightly earlier. */
 const slackMs = 60_000;
@@ -88,18 +88,28 @@ async function sweepLists(sweep: Sweep): Promise<string[]> {
   if (gaps.length === 0 && (await nextDue(ctx.pg, claim, first, { afterMs: 0, checkedMs: 1 }))?.fromMs === 0)
     gaps.push(...(await sweepList(sweep, first)));
   // A sweep requested with `again` has just read these records in the other lists.
-  if (stream.daily && !claim.again) gaps.push(...(await sweepList(sweep, stream.daily.list, dailyMs)));
+  if (claim.again) return gaps;
+  for (const lively of stream.lively ?? [])
+    if (
+      lively.changedWithinMs === undefined ||
+      sweep.rotation.some(one => one.stream === stream.key && one.list === lively.list)
+    )
+      gaps.push(...(await sweepList(sweep, lively.list, { lively, ageMs: dailyMs })));
   return gaps;
 }
 
-async function sweepList(sweep: Sweep, list: string, ageMs?: number): Promise<string[]> {
+async function sweepList(
+  sweep: Sweep,
+  list: string,
+  { lively, ageMs }: { lively?: Lively; ageMs?: number } = {},
+): Promise<string[]> {
   const { ctx, claim } = sweep;
   const checkedMs = dueBefore(sweep, list, ageMs);
   const gaps: string[] = [];
   for (let afterMs = 0; ; ) {
     const due = await nextDue(ctx.pg, claim, list, { afterMs, checkedMs });
     if (due === undefined) return gaps;
-    gaps.push(...(await sweepPart(sweep, list, due)));
+    gaps.push(...(await sweepPart(sweep, list, due, lively)));
     if (due.untilMs === undefined) return gaps;
     afterMs = due.untilMs;
   }
@@ -112,8 +122,12 @@ async function sweepPart(
   sweep: Sweep,
   list: string,
   { fromMs, untilMs }: { fromMs: Ms; untilMs: Ms | undefined },
+  lively?: Lively,
 ): Promise<string[]> {
-  const { ctx, claim, stream, sinceMs, rows } = sweep;
+  const { ctx, claim, stream, rows } = sweep;
+  // One bound for the request and for the rows that it must show.
+  const part = lively && shownBy(stream, lively, sourceNow(ctx, stream.source));
+  const sinceMs = Math.max(sweep.sinceMs, part?.sinceMs ?? 0);
   const { lookbackMs } = sourceOf(ctx, stream.source);
   const [{ name: first }] = stream.lists;
   const options: CreationOptions = {
@@ -144,7 +158,7 @@ async function sweepPart(
     const proof = step.done ? step.value : step.value.proof;
     const isEnd = isRead && step.done && untilMs === undefined && list === first;
     const more = async (client: Client) => {
-      await noteProof(client, sweep, list, proof, shown);
+      await noteProof(client, sweep, { list, lively: part?.rows }, proof, shown);
       if (isEnd) await noteUndated(client, sweep, reply.asOf);
     };
     if (isRead) {
@@ -166,14 +180,21 @@ async function sweepPart(
 async function noteProof(
   client: Client,
   { ctx, claim, stream, facts }: Sweep,
-  list: string,
+  { list, lively }: { list: string; lively: string | undefined },
   { covered, asOf }: Proof,
   shown: Shown,
 ): Promise<void> {
   if (covered === undefined || asOf === undefined) return;
   const { lookbackMs } = sourceOf(ctx, stream.source);
   const ids = [...shown].filter(([, one]) => one.asOf >= asOf).map(([id]) => id);
-  await addUnshown(client, claim, stream, facts, { list, created: covered, asOfMs: asOf, lookbackMs, shown: ids });
+  await addUnshown(client, claim, stream, facts, {
+    list,
+    lively,
+    created: covered,
+    asOfMs: asOf,
+    lookbackMs,
+    shown: ids,
+  });
   await noteSwept(client, claim, list, covered, asOf - lookbackMs);
 }
 
