@@ -4,6 +4,7 @@ import { auditStream } from '../../jobs/audit-stream.ts';
 import { periodsOf, rotationOf } from '../../src/engine/deletions/rotation.ts';
 import { openWaiting } from '../../src/engine/queue/reconcile.ts';
 import { keepRereading } from '../../src/engine/queue/reread.ts';
+import { keepTargets } from '../../src/engine/runs/freshness-targets.ts';
 import { type InProcess, inProcess } from '../support/in-process.ts';
 import { keyOf } from '../support/keys.ts';
 
@@ -168,6 +169,14 @@ test('closed tickets that changed lately are read more often than old ones, and 
   };
   expect(await periodsOf()).toEqual({ default: 85, open: 26, recent: 26 });
   const rereading = keepRereading(s.ctx, 0);
+  const promised = () =>
+    s.rows(`select subject, target::text from sync.targets where subject like 'reread %' order by 1`);
+  await rereading.look();
+  expect(await promised()).toEqual([
+    { subject: 'reread helpdesk.customers', target: '06:00:00' },
+    { subject: 'reread helpdesk.tickets', target: '06:00:00' },
+  ]);
+  await work(s);
   const pass = async (ms: number, silent?: Silent) => {
     for (const endMs = s.nowMs + ms; s.nowMs < endMs; ) {
       s.nowMs += 3 * minuteMs;
@@ -205,6 +214,17 @@ test('closed tickets that changed lately are read more often than old ones, and 
   // A young mirror, or one in which all changed lately, has no such list: it would be read twice.
   await s.pool.query(`update helpdesk.tickets set updated_at = now() where state = 'closed'`);
   expect(await periodsOf()).toEqual({ default: 70, open: 22 });
+  // Three periods where they are long; the nights where nothing is read by day. Targets of the settings stay.
+  const { sweep } = s.ctx;
+  await keepTargets(s.pool, 'default', [{ subject: 'nightly', ms: 3_600_000 }]);
+  const after = async (share: number) => {
+    s.ctx = { ...s.ctx, sweep: { ...sweep, share } };
+    await keepRereading(s.ctx, 0).look();
+    expect(await s.rows(`select subject from sync.targets where subject = 'nightly'`)).toHaveLength(1);
+    return (await promised()).map(({ target }) => target);
+  };
+  expect(await after(0.01)).toEqual(['22:15:00', '35:00:00']);
+  expect(await after(0)).toEqual(['9 days', '9 days']);
 });
 
 test('what the lists leave of the share goes to messages, oldest first, and their bound is said', async () => {

@@ -9,6 +9,7 @@ import { readPages } from '../coverage/pages.ts';
 import type { StreamKey } from '../database/stream-key.ts';
 import { isWholeEachTime } from '../reading/fewer.ts';
 import type { Ms } from '../reading/reading.ts';
+import type { Target } from '../runs/freshness-targets.ts';
 import { shownBy } from './row-facts.ts';
 
 /** Shortest period: a run has a price of its own. */
@@ -144,6 +145,29 @@ async function listsOf(
 /** What a sync reads whole, and judges deletions by, needs no sweep. */
 const isReadBySync = (stream: Pick<Stream, 'jobs' | 'sweptBySync'>): boolean =>
   stream.jobs.sweep === undefined || stream.sweptBySync === true;
+
+/** A whole re-reading that is older than three of its periods is late; hours of other work are no reason to call anybody. */
+const lateAfter = { periods: 3, leastMs: 6 * 3_600_000, nightsMs: 2 * 24 * 3_600_000 };
+
+/** How old the last re-reading of each stream that is swept may become. Lively lists are not counted: the whole list shows their records, too. */
+export function promisesOf(
+  { streams, sweep }: Pick<Of, 'streams' | 'sweep'>,
+  source: OpenSource,
+  rotation: readonly Rotating[],
+): Target[] {
+  return streams.flatMap(stream => {
+    if (stream.source !== source.name || stream.kind !== 'list' || isReadBySync(stream)) return [];
+    const whole = rotation.filter(
+      one => one.stream === stream.key && stream.lists.some(({ name }) => name === one.list),
+    );
+    const days = shareOf({ sweep }, source) > 0;
+    if (days && whole.length === 0) return [];
+    const ms = days
+      ? Math.max(lateAfter.leastMs, lateAfter.periods * Math.max(...whole.map(({ everyMs }) => everyMs)))
+      : sweep.ageMs + lateAfter.nightsMs;
+    return [{ subject: `reread ${stream.key}`, ms: Math.ceil(ms / leastMs) * leastMs }];
+  });
+}
 
 /** The age at which a sweep reads a part of the list again: `ageMs`, or what the rotation allows. */
 export const dueAgeMs = (

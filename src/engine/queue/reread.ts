@@ -4,7 +4,8 @@
  * look are held in memory: a worker that starts looks at once.
  */
 import type { Context, OpenSource } from '../context.ts';
-import { type Due, dueOf, rotationOf } from '../deletions/rotation.ts';
+import { type Due, dueOf, promisesOf, rotationOf } from '../deletions/rotation.ts';
+import { keepTargets } from '../runs/freshness-targets.ts';
 import { notPaused } from '../runs/pauses.ts';
 import { isOpen, lastEnd, openRun, type RunKind, withAccount } from '../runs/runs.ts';
 
@@ -32,7 +33,9 @@ export function keepRereading(ctx: Context, opener: number): Rereading {
   async function lookAt(source: OpenSource): Promise<boolean> {
     const nowMs = ctx.clock.monotonic();
     if (nowMs < (nextMs.get(source.name) ?? 0)) return false;
-    const all = dueOf(ctx, await rotationOf(ctx, source));
+    const rotation = await rotationOf(ctx, source);
+    await keepTargets(ctx.pg, ctx.account, promisesOf(ctx, source, rotation), { rereadOf: source.name });
+    const all = dueOf(ctx, rotation);
     const looks: (number | 'opened')[] = [];
     for (const due of all) looks.push(due.inMs > 0 ? due.inMs : await open(due));
     const soonestMs = Math.min(anywayMs, ...looks.filter(one => one !== 'opened'));
