@@ -6,10 +6,11 @@
 import type { DetailStream, ListStream, Row, Stream } from '../../sources/source.ts';
 import { type Context, type OpenSource, sourceNow } from '../context.ts';
 import { readPages } from '../coverage/pages.ts';
-import type { StreamKey } from '../database/stream-key.ts';
+import { type StreamKey, sourceOfKey } from '../database/stream-key.ts';
 import { isWholeEachTime } from '../reading/fewer.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Target } from '../runs/freshness-targets.ts';
+import type { RunKind } from '../runs/runs.ts';
 import { shownBy } from './row-facts.ts';
 
 /** Shortest period: a run has a price of its own. */
@@ -196,6 +197,23 @@ export async function detailsLeft(
   return { perHour: Math.floor(readsPerMs * 3_600_000), ageMs: Math.max(leastMs, records / readsPerMs) * early };
 }
 
+/**
+ * Until when a list rests, in our time. It is tried once in each period: the first run of its stream that begins in a period reads it, and if
+ * that leaves it as it was, however it ended, the others of the period do not. -Infinity: it does not rest. `last`: the last of the runs that
+ * read its stream.
+ */
+export function restsUntilMs(
+  ctx: Pick<Context, 'sources' | 'clock'>,
+  { stream, checkedMs, everyMs }: Rotating,
+  last: { readonly begunMs: Ms } | undefined,
+): Ms {
+  const nowMs = sourceNow(ctx, sourceOfKey(stream));
+  const aheadMs = nowMs - ctx.clock.now();
+  const period = Math.floor((nowMs - checkedMs) / everyMs + 1 - early);
+  const begunMs = checkedMs + (period - 1 + early) * everyMs - aheadMs;
+  return period >= 1 && last !== undefined && last.begunMs >= begunMs ? begunMs + everyMs : -Infinity;
+}
+
 /** A stream whose time has come, or comes next. */
 export interface Due {
   readonly stream: Stream;
@@ -206,6 +224,12 @@ export interface Due {
   /** Its lists that are due now. */
   readonly lists: readonly Rotating[];
 }
+
+/** The runs that read a stream again, by the kind that the rotation opens. */
+export const readBy: Record<Due['kind'], readonly RunKind[]> = {
+  sweep: ['sweep'],
+  fresh: ['sync', 'fresh', 'nightly'],
+};
 
 /** The streams of a source, by the lists of each that are due first. */
 export function dueOf(ctx: Pick<Context, 'sources' | 'clock' | 'streams'>, rotation: readonly Rotating[]): Due[] {

@@ -24,8 +24,9 @@ import { inFewer } from '../reading/fewer.ts';
 import { gapIn, type Ms, type Proof, type Step } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { beginAgain } from '../runs/ranges.ts';
+import { lastEnd } from '../runs/runs.ts';
 import { addUnshown, addUnwalked } from './candidates.ts';
-import { dueAgeMs, type Rotating, rotationOf } from './rotation.ts';
+import { dueAgeMs, type Rotating, readBy, restsUntilMs, rotationOf } from './rotation.ts';
 import { factsOf, shownBy } from './row-facts.ts';
 import { settleCandidates } from './settle-candidates.ts';
 import { noteSwept } from './swept-ranges.ts';
@@ -48,16 +49,20 @@ interface Sweep {
   /** Number of stored rows, which is the expected number of records. */
   readonly rows: number;
   readonly rotation: readonly Rotating[];
+  /** Lists that a run of this period has tried. */
+  readonly resting: readonly Rotating[];
 }
 
 export async function sweepStream(ctx: Context, claim: Claim, stream: ListStream<Row>): Promise<Outcome> {
-  const started = new Date(ctx.clock.now());
   const facts = factsOf(stream);
+  const now = new Date(ctx.clock.now());
+  const last = await lastEnd(ctx.pg, claim, readBy.sweep, now);
   const rotation = await rotationOf(ctx, sourceOf(ctx, stream.source));
-  const sweep: Sweep = { ctx, claim, stream, facts, rotation, ...(await scopeOf(ctx.pg, claim, stream)) };
+  const resting = rotation.filter(one => !claim.again && restsUntilMs(ctx, one, last) > now.getTime());
+  const sweep: Sweep = { ctx, claim, stream, facts, rotation, resting, ...(await scopeOf(ctx.pg, claim, stream)) };
   const gaps = 'before' in facts.created ? await sweepWhole(sweep) : await sweepLists(sweep);
-  const unknown = await settleCandidates(ctx, claim, stream);
-  const rejects = await openSince(ctx.pg, claim, started);
+  const unknown = await settleCandidates(ctx, claim, stream, sweep.rows);
+  const rejects = await openSince(ctx.pg, claim, now);
   const missing = [
     ...gaps,
     ...(unknown === undefined ? [] : [unknown]),
@@ -70,6 +75,9 @@ export async function sweepStream(ctx: Context, claim: Claim, stream: ListStream
 const dueBefore = ({ ctx, stream, rotation }: Sweep, list: string, ageMs = ctx.sweep.ageMs): Ms =>
   sourceNow(ctx, stream.source) -
   dueAgeMs(rotation, { stream: stream.key, list, ageMs, lookbackMs: sourceOf(ctx, stream.source).lookbackMs });
+
+const rests = ({ stream, resting }: Sweep, list: string): boolean =>
+  resting.some(one => one.stream === stream.key && one.list === list);
 
 // --- by creation
 // -------------------------------------------------------------------------------------------------------
@@ -104,6 +112,7 @@ async function sweepList(
   { lively, ageMs }: { lively?: Lively; ageMs?: number } = {},
 ): Promise<string[]> {
   const { ctx, claim } = sweep;
+  if (rests(sweep, list)) return [];
   const checkedMs = dueBefore(sweep, list, ageMs);
   const gaps: string[] = [];
   for (let afterMs = 0; ; ) {
@@ -218,6 +227,7 @@ async function sweepWhole(sweep: Sweep): Promise<string[]> {
   const { ctx, claim, stream, facts, rows } = sweep;
   const { lookbackMs } = sourceOf(ctx, stream.source);
   const [{ name: list }] = stream.lists;
+  if (rests(sweep, list)) return [];
   // Only a range from the beginning is due. Newer records were checked when they were first read.
   const due = await nextDue(ctx.pg, claim, list, { afterMs: 0, checkedMs: dueBefore(sweep, list) });
   if (due === undefined || due.fromMs > 0) return [];

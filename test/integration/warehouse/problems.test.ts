@@ -307,6 +307,31 @@ test.for(Object.keys(cases))('%s begins and ends', async problem => {
   expect(await problems(name)).not.toContain(said);
 });
 
+test('the failed sweep of a night is cured by a later sweep of the same stream, and of no other', async () => {
+  const name = await account('of-swept-night');
+  await rows(`update sync.targets set target = '1 h' where account_id = $1`, name);
+  const run = await ran(name, 'sweep', 'tickets', 'failed', { error: 'it broke', code: 1, ago: '5 minutes' });
+  await slot(name, 'nightly', '5 minutes', run);
+  await rows(
+    `update sync.schedule_slots p set claimed_at = r.started_at from sync.stored_runs r where p.account_id = $1 and r.id = $2`,
+    name,
+    run,
+  );
+  expect(await problems(name)).toEqual(['run_failed tickets']);
+  expect(await one(name, 'run_failed')).toMatchObject({ severity: 'critical' });
+  // What fails has its own problem; once it has ended otherwise, the night has it.
+  await ran(name, 'sweep', 'customers', 'completed');
+  await ran(name, 'sync', 'tickets', 'completed');
+  await ran(name, 'sweep', 'tickets', 'interrupted');
+  expect(await problems(name)).toEqual(['run_failed tickets']);
+  await rows(`update sync.stored_run_streams set state = 'interrupted' where run_id = $1`, run);
+  expect(await problems(name)).toEqual(['nightly_failed']);
+  await ran(name, 'sweep', 'customers', 'completed');
+  expect(await problems(name)).toEqual(['nightly_failed']);
+  await ran(name, 'sweep', 'tickets', 'partial');
+  expect(await problems(name)).toEqual([]);
+});
+
 test('a re-reading is not late in the first periods of a worker, nor where a failed sweep says why', async () => {
   const name = await account('of-reread');
   await cases.reread_late!.break(name);
