@@ -2,8 +2,8 @@
 """Installs the tools, runs one of them in a world that moves, keeps what came of it, and makes the table.
 
     python3 bench.py install [TOOL …]
-    python3 bench.py run TOOL SCENARIO --seed N --database postgres://…   (any database of a server that can make others)
-    python3 bench.py all --seeds 5 --database postgres://…   (each tool, scenario and seed that has no result yet)
+    python3 bench.py run TOOL SCENARIO --seed N
+    python3 bench.py all --seeds 5   (each tool, scenario and seed that has no result yet)
     python3 bench.py table
 
 MOVING_SOURCE_HOME is where tools are installed (default: .installed beside this file).
@@ -15,84 +15,29 @@ import os
 import platform
 import random
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from pathlib import Path
-from urllib.request import Request, urlopen
+from signal import SIGTERM
+from urllib.error import HTTPError
 from urllib.parse import urlsplit, urlunsplit
+from urllib.request import Request, urlopen
 
 import postgres
+from scenarios import LOOKBACK_SECONDS, RECOVERY_SECONDS, RHYTHM_SECONDS, SCENARIOS
+from table import table, wrong
+from warehouse import Given, Own
 
 HERE = Path(__file__).resolve().parent
 HOME = Path(os.environ.get("MOVING_SOURCE_HOME", HERE / ".installed"))
 RESULTS = HERE / "results" / "results.jsonl"
-LOOKBACK_SECONDS = 4
 LONGEST_SECONDS = 540
-PACE = {"changes_per_second": 4, "credits": 100, "period_seconds": 2, "requests_per_second": 180}
-
-# What happens between two runs of a tool: most of it in one second.
-BUSY = {"update": 60, "message": 20, "create": 20, "again": 10, "bulk": 1, "customer": 5, "customer_edit": 20}
-LATE = {"tickets": 400, "late_share": 0.25, "bulk": 130}
-
-# A scenario is a world and a list of steps. The word after `run` reaches the tool as its argument.
-SCENARIOS = {
-    "first-load": {
-        "about": "900 tickets are loaded while they change; then the world stands still, and the tool runs once more",
-        "world": {},
-        "steps": [("move",), ("run", "first"), ("stop",), ("run", "again"), ("judge", "end")],
-    },
-    "first-load-3000": {
-        "about": "The same with 3,000 tickets",
-        "world": {"tickets": 3000},
-        "steps": [("move",), ("run", "first"), ("stop",), ("run", "again"), ("judge", "end")],
-    },
-    "increments": {
-        "about": "400 tickets; three times some 240 changes within a second, a quarter of them listed late, and changes during each run",
-        "world": LATE,
-        "steps": [
-            *[("run", "first"), ("judge", "first"), ("move",)],
-            *[("drive", BUSY), ("run", "again")] * 3,
-            *[("stop",), ("run", "again"), ("judge", "end")],
-        ],
-    },
-    "night": {
-        "about": "900 tickets, 20 deletions, 20 silent edits; the nightly run of the tool while tickets change; then one run more",
-        "world": {},
-        "steps": [
-            *[("run", "first"), ("judge", "first"), ("drive", {"delete": 20, "silent": 20}), ("move",)],
-            *[("run", "nightly"), ("stop",), ("judge", "night"), ("run", "again"), ("judge", "end")],
-        ],
-    },
-}
-FIRST_LOAD = SCENARIOS["first-load"]["steps"]
-SCENARIOS |= {
-    "deep": {
-        "about": "As first-load, but pages end after 500 tickets: a page beyond is a 422",
-        "world": {"depth": 500, "beyond": "422"},
-        "steps": FIRST_LOAD,
-    },
-    "deep-empty": {
-        "about": "As first-load, but pages end after 500 tickets: a page beyond is empty",
-        "world": {"depth": 500, "beyond": "empty"},
-        "steps": FIRST_LOAD,
-    },
-    "exclusive": {**SCENARIOS["increments"], "about": "As increments, but `since` leaves out its own second", "world": {**LATE, "since": "exclusive"}},
-    "failing": {
-        "about": "As first-load, but two answers of a hundred are a 503 or none at all",
-        "world": {},
-        "pace": {"failures": 0.02},
-        "steps": FIRST_LOAD,
-    },
-    "killed": {
-        "about": "As first-load, but the tool is killed twice at a random moment (SIGKILL) before it may finish",
-        "world": {},
-        "steps": [("move",), ("kill", "first"), ("kill", "first"), *FIRST_LOAD[1:]],
-    },
-}
+keeping = threading.Lock()
 
 
 def tools():
@@ -157,10 +102,13 @@ def lines_of_setup(tool):
 
 
 class Control:
-    """The control port of a server, started for one run."""
+    """The control port of a server, started for one run. `server` is its command."""
+
+    def __init__(self, server):
+        self.server = server
 
     def __enter__(self):
-        self.process = subprocess.Popen([sys.executable, HERE / "server.py"], stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(self.server, stdout=subprocess.PIPE, text=True)
         addresses = json.loads(self.process.stdout.readline())
         self.source, self.port, self.token = addresses["source"], addresses["control"], addresses["token"]
         return self
@@ -169,39 +117,173 @@ class Control:
         self.process.terminate()
         self.process.wait()
 
-    def post(self, verb, **body):
-        request = Request(f"{self.port}/{verb}", json.dumps(body).encode(), {"Content-Type": "application/json"})
-        with urlopen(request, timeout=120) as response:
+    def get(self):
+        with urlopen(self.port, timeout=120) as response:
             return json.loads(response.read())
 
+    def post(self, verb, **body):
+        request = Request(f"{self.port}/{verb}", json.dumps(body).encode(), {"Content-Type": "application/json"})
+        try:
+            with urlopen(request, timeout=120) as response:
+                return json.loads(response.read())
+        except HTTPError as error:
+            raise RuntimeError(f"{verb}: {json.loads(error.read())['message']}") from None
 
-def run_tool(tool, phase, environment, log, seconds, ended="ended by the benchmark"):
-    """One run of the tool: its exit code, its time, its CPU and memory with all its children."""
-    begun = time.monotonic()
-    with open(log, "ab") as output:
-        process = subprocess.Popen(
-            [*command(tool, tool["run"]), phase],
-            **{"cwd": tool["folder"], "env": environment, "stdout": output, "stderr": output, "start_new_session": True},
-        )
-        status = None
-        while status is None:
-            done, code, used = os.wait4(process.pid, os.WNOHANG)
-            if done:
-                status = os.waitstatus_to_exitcode(code)
-            elif time.monotonic() - begun > seconds:
+
+def end(process, signal):
+    """A tool that ignores SIGTERM for ten seconds is killed."""
+    process.send_signal(signal)
+    for _ in range(200):
+        done, code, used = os.wait4(process.pid, os.WNOHANG)
+        if done:
+            return code, used
+        time.sleep(0.05)
+    os.killpg(process.pid, 9)
+    _, code, used = os.wait4(process.pid, 0)
+    return code, used
+
+
+class Run:
+    """A tool in a world: its runs, one after another, and the CPU of its PostgreSQL."""
+
+    def __init__(self, tool, control, warehouse, database_url, state, the_pace):
+        self.tool, self.control, self.warehouse, self.runs = tool, control, warehouse, []
+        self.begun, self.log = time.monotonic(), os.path.join(state, "log")
+        self.tables = (tool["folder"] / "tables.sql").read_text()
+        self.copy = {"warehouse": database_url, "tables": self.tables}
+        self.environment = {
+            **os.environ,
+            **tool["env"],
+            **{"SOURCE_URL": control.source, "SOURCE_TOKEN": control.token, "WAREHOUSE": database_url, "STATE": state},
+            **{"HOME": state, "TMPDIR": state, "LOOKBACK": str(LOOKBACK_SECONDS), "PERIOD": str(the_pace["period_seconds"])},
+            **{"CREDITS": str(the_pace["credits"]), "REQUESTS_PER_SECOND": str(the_pace["requests_per_second"])},
+        }
+
+    def once(self, phase, kill_after=None, look=None):
+        """One run: its exit code, its time, its CPU and memory with all its children, and the CPU of PostgreSQL.
+
+        `look` is called each half second, and says whether it is enough. A tool that stays is ended then, or after its time.
+        Where somebody looks, PostgreSQL works for that too, so its CPU is not counted."""
+        begun, before = time.monotonic(), self.warehouse.cpu_seconds()
+        looked, enough = begun, False
+        stays = self.tool.get("stays") if phase == "again" else None
+        with open(self.log, "ab") as output:
+            process = subprocess.Popen(
+                [*command(self.tool, self.tool["run"]), phase],
+                **{"cwd": self.tool["folder"], "env": self.environment, "stdout": output, "stderr": output, "start_new_session": True},
+            )
+            status = None
+            while status is None:
+                done, code, used = os.wait4(process.pid, os.WNOHANG)
+                now = time.monotonic()
+                if done:
+                    status = os.waitstatus_to_exitcode(code)
+                elif (kill_after and now - begun > kill_after) or now - self.begun > LONGEST_SECONDS:
+                    os.killpg(process.pid, 9)
+                    _, _, used = os.wait4(process.pid, 0)
+                    status = "killed" if kill_after else "ended by the benchmark"
+                elif stays and (enough if look else now - begun > stays):
+                    code, used = end(process, SIGTERM)
+                    status = os.waitstatus_to_exitcode(code)
+                else:
+                    if look and not enough and now - looked > 0.5:
+                        looked, enough = now, look()
+                    time.sleep(0.05)
+            process.returncode = 0
+        if self.tool.get("stays") or status == "killed":  # Nothing of it works on.
+            try:
                 os.killpg(process.pid, 9)
-                _, _, used = os.wait4(process.pid, 0)
-                status = ended
+            except ProcessLookupError:
+                pass
+        after = self.warehouse.cpu_seconds()
+        self.runs.append(
+            {
+                "phase": phase,
+                "exit": status,
+                "seconds": round(time.monotonic() - begun, 1),
+                "cpu_seconds": round(used.ru_utime + used.ru_stime, 1),
+                "postgres_cpu_seconds": None if look or before is None else round(after - before, 1),
+                "memory_mb": round(used.ru_maxrss / 1024),
+            }
+        )
+        return enough
+
+    def rhythm(self, enough):
+        """Runs `again`, each some seconds after the last one began, until it is enough."""
+        over = False
+        while not over:
+            begun = time.monotonic()
+            over = self.once("again", look=enough) or enough()
+            while not over and time.monotonic() - begun < RHYTHM_SECONDS:
+                time.sleep(0.5)
+                over = enough()
+
+    def phase(self, name):
+        self.control.post("drive", phase=name)
+
+    def look(self):
+        return self.control.post("look", **self.copy)["equal"]
+
+    def watch(self, moving, still):
+        begun = time.monotonic()
+        self.control.post("drive", watch=True, move=True)
+        standing = False
+
+        def enough():
+            nonlocal standing
+            if not standing and time.monotonic() - begun > moving:
+                self.control.post("stop")
+                standing = True
+            self.look()
+            return time.monotonic() - begun > moving + still
+
+        self.rhythm(enough)
+
+    def recover(self, outage=0):
+        """Seconds and credits until the copy equals the truth; null: it did not in that time. First each request fails for a while."""
+        begun, before = time.monotonic(), len(self.runs)
+        found, failing = {"seconds": None, "credits": None}, outage > 0
+        if failing:
+            self.control.post("drive", pace={"failures": 1})
+
+        def enough():
+            nonlocal begun, failing
+            if failing and time.monotonic() - begun > outage:
+                self.control.post("stop")
+                self.control.post("drive", pace={"failures": 0}, phase="recover")
+                begun, failing = time.monotonic(), False
+            if failing:
+                return False
+            passed = time.monotonic() - begun
+            if self.look():
+                found.update(seconds=round(passed, 1), credits=self.control.get()["phases"][-1]["credits"])
+            return found["seconds"] is not None or passed > RECOVERY_SECONDS
+
+        self.rhythm(enough)
+        for run in self.runs[before:] if outage else []:  # A run may well fail then.
+            run["exit"] = f"outage, {run['exit']}"
+        return found
+
+    def step(self, step, what, chance, result):
+        if step == "judge":
+            result["judged"][what[0]] = self.control.post("judge", **self.copy)
+        elif step == "move":
+            self.control.post("drive", move=True)
+        elif step == "drive":
+            self.control.post("drive", changes=what[0])
+        elif step == "stop":
+            self.control.post("stop")
+        else:
+            self.phase(what[0] if step in ("run", "kill") else step)
+            if step == "run":
+                self.once(what[0])
+            elif step == "kill":
+                self.once(what[0], kill_after=chance.uniform(*what[1:]))
+            elif step in ("recover", "outage"):
+                result["recovery"] = self.recover(*what)
             else:
-                time.sleep(0.05)
-        process.returncode = 0 if isinstance(status, str) else status
-    return {
-        "phase": phase,
-        "exit": status,
-        "seconds": round(time.monotonic() - begun, 1),
-        "cpu_seconds": round(used.ru_utime + used.ru_stime, 1),
-        "memory_mb": round(used.ru_maxrss / 1024),
-    }
+                self.watch(*what)
+            self.phase("idle")
 
 
 def machine(database):
@@ -217,129 +299,38 @@ def machine(database):
     }
 
 
-def run(name, scenario_name, seed, server, keep_log=None):
+def run(name, scenario_name, seed, options):
+    """One tool in one world. `options`: the command line, with --database, --server and --log."""
     tool, scenario, chance = tools()[name], SCENARIOS[scenario_name], random.Random(seed)
-    pace = {**PACE, **scenario.get("pace", {})}
     begun, state = time.monotonic(), tempfile.mkdtemp(prefix="moving-source-")
-    database = f"moving_source_{os.getpid()}"
-    log = os.path.join(state, "log")
+    database = f"moving_source_{os.getpid()}_{threading.get_ident()}"
     result = {"date": datetime.now(timezone.utc).strftime("%Y-%m-%d"), "tool": name, "label": tool["label"]}
-    result |= {"scenario": scenario_name, "seed": seed, "pace": pace, "versions": versions(tool), "lines": lines_of_setup(tool)}
-    result |= {"runs": [], "judged": {}}
-    with postgres.Connection(server) as admin, Control() as control:
+    result |= {"scenario": scenario_name, "seed": seed, "pace": scenario["pace"], "versions": versions(tool), "lines": lines_of_setup(tool)}
+    if options.server:
+        result["server"] = options.server
+    server = options.server.split() if options.server else [sys.executable, HERE / "server.py"]
+    own = Given(options.database) if options.database else Own()
+    with own as warehouse, postgres.Connection(warehouse.url) as admin, Control(server) as control:
         result["machine"] = machine(admin)
         admin.run(f"create database {database}")
+        url = urlunsplit(urlsplit(warehouse.url)._replace(path=f"/{database}"))
+        started = control.post("start", world=scenario["world"], seed=seed, pace=scenario["pace"])
+        control.source = started.get("source", control.source)
+        one = Run(tool, control, warehouse, url, state, scenario["pace"])
+        result |= {"runs": one.runs, "judged": {}}
         try:
-            warehouse = urlunsplit(urlsplit(server)._replace(path=f"/{database}"))
-            environment = {
-                **os.environ,
-                **tool["env"],
-                **{"SOURCE_URL": control.source, "SOURCE_TOKEN": control.token, "WAREHOUSE": warehouse, "STATE": state},
-                **{"HOME": state, "TMPDIR": state, "LOOKBACK": str(LOOKBACK_SECONDS), "PERIOD": str(pace["period_seconds"])},
-                **{"CREDITS": str(pace["credits"]), "REQUESTS_PER_SECOND": str(pace["requests_per_second"])},
-            }
-            control.post("start", world=scenario["world"], seed=seed, pace=pace)
             for step, *what in scenario["steps"]:
-                if step in ("run", "kill"):
-                    control.post("drive", phase=what[0])
-                    limits = (chance.uniform(5, 30), "killed") if step == "kill" else (LONGEST_SECONDS - (time.monotonic() - begun),)
-                    result["runs"].append(run_tool(tool, what[0], environment, log, *limits))
-                    control.post("drive", phase="idle")
-                elif step == "move":
-                    control.post("drive", move=True)
-                elif step == "drive":
-                    control.post("drive", changes=what[0])
-                elif step == "stop":
-                    control.post("stop")
-                else:
-                    tables = (tool["folder"] / "tables.sql").read_text()
-                    result["judged"][what[0]] = control.post("judge", warehouse=warehouse, tables=tables)
+                one.step(step, what, chance, result)
             result["phases"] = result["judged"]["end"]["phases"]
             for judged in result["judged"].values():
                 del judged["phases"]
         finally:
-            if keep_log:
-                shutil.copy(log, keep_log)
+            if options.log and os.path.exists(one.log):
+                shutil.copy(one.log, options.log)
             shutil.rmtree(state, ignore_errors=True)
             admin.run(f"drop database if exists {database} with (force)")
     result["seconds"] = round(time.monotonic() - begun)
     return result
-
-
-def spread(values):
-    """The median, and the range where there is one."""
-    values = sorted(values)
-    show = lambda value: f"{value:,.2f}" if isinstance(value, float) else f"{value:,}"
-    middle = show(statistics.median_low(values))
-    return middle if values[0] == values[-1] else f"{middle} ({show(values[0])}–{show(values[-1])})"
-
-
-def says(one):
-    """What the tool says of itself, and whether that is so."""
-    end, failed = one["judged"]["end"], [done["exit"] for done in one["runs"] if done["exit"] not in (0, "killed")]
-    missing = sum(end[name]["lost"] for name in ("tickets", "messages", "customers"))
-    if failed:
-        return "fails", True
-    if "says" in end:
-        if not end["says"]["complete"]:
-            return "not complete", missing > 0
-        return "complete", end["says"]["lost_in_spite"] == 0
-    return "exit code 0", missing == 0
-
-
-def table():
-    """The newest line of each tool, scenario and seed, as one table a scenario."""
-    newest = {}
-    for one in results():
-        newest[one["tool"], one["scenario"], one["seed"]] = one
-    text = ["# Results", "", "Made of [results.jsonl](results.jsonl) by `python3 bench.py table`. The [README](../README.md) says what each word means."]
-    for scenario, about in SCENARIOS.items():
-        rows = {}
-        for (tool, its_scenario, _), one in newest.items():
-            if its_scenario == scenario:
-                rows.setdefault(tool, []).append(one)
-        if not rows:
-            continue
-        text += ["", f"## {scenario}", "", f"{about['about']}.", ""]
-        columns = ["tool", "seeds", "lost", "stale", "phantom", "doubled", "living deleted", "messages lost"]
-        columns += ["customers wrong", "credits ÷ least", "refused", "CPU s", "MB", "lines", "says (wrong)"]
-        ordered = sorted(rows.values(), key=lambda runs: (median_lost(runs), runs[0]["label"]))
-        text += padded([columns, *[cells(runs) for runs in ordered]])
-    dates = sorted({one["date"] for one in newest.values()})
-    machines = sorted({", ".join(f"{name} {value}" for name, value in one["machine"].items()) for one in newest.values()})
-    versions_of = {one["label"]: ", ".join(one["versions"]) for one in newest.values()}
-    text += ["", "## Made with", "", "Dates: " + ", ".join(dates) + ".", "", *[f"- {name}: {version}" for name, version in sorted(versions_of.items())]]
-    text += [f"- machine: {one}" for one in machines]
-    return "\n".join(text) + "\n"
-
-
-def padded(rows):
-    widths = [max(3, *(len(row[column]) for row in rows)) for column in range(len(rows[0]))]
-    rows = [rows[0], ["-" * width for width in widths], *rows[1:]]
-    return [f"| {' | '.join(cell.ljust(width) for cell, width in zip(row, widths))} |" for row in rows]
-
-
-def median_lost(runs):
-    return statistics.median(one["judged"]["end"]["tickets"]["lost"] for one in runs)
-
-
-def cells(runs):
-    ends = [one["judged"]["end"] for one in runs]
-    of_tickets = lambda what: spread([end["tickets"][what] for end in ends])
-    living = [max(judged["tickets"]["living_deleted"] for judged in one["judged"].values()) for one in runs]
-    wrong = [sum(end["customers"][what] for what in ("lost", "stale", "phantom", "doubled")) for end in ends]
-    ratios = [sum(p["credits"] for p in one["phases"]) / sum(p["least"] for p in one["phases"]) for one in runs]
-    said = [says(one) for one in runs]
-    false = len([1 for _, holds in said if not holds])
-    return [
-        *[runs[0]["label"], str(len(runs)), *map(of_tickets, ("lost", "stale", "phantom", "doubled")), spread(living)],
-        *[spread([end["messages"]["lost"] for end in ends]), spread(wrong), spread(ratios)],
-        spread([sum(phase["refused"] for phase in one["phases"]) for one in runs]),
-        spread([sum(done["cpu_seconds"] for done in one["runs"]) for one in runs]),
-        spread([max(done["memory_mb"] for done in one["runs"]) for one in runs]),
-        str(runs[0]["lines"]),
-        ", ".join(sorted({word for word, _ in said})) + (f" ({false} of {len(runs)})" if false else ""),
-    ]
 
 
 def results():
@@ -347,25 +338,38 @@ def results():
 
 
 def keep(result):
-    with open(RESULTS, "a") as file:
+    with keeping, open(RESULTS, "a") as file:
         file.write(json.dumps(result) + "\n")
 
 
-def run_all(names, scenarios, seeds, server):
+def run_all(options):
     """What is there is not run again: remove its line to do so. A run that cannot be made is said, and the next one begins."""
-    there = {(one["tool"], one["scenario"], one["seed"]) for one in results()}
+    there = {(one["tool"], one["scenario"], one["seed"]) for one in results() if one.get("server") == options.server}
     # Seed after seed, so that what is interrupted has as many seeds of each tool.
-    wanted = [(name, scenario, seed) for scenario in scenarios for seed in range(1, seeds + 1) for name in names]
-    wanted = [one for one in wanted if one not in there]
-    for number, (name, scenario, seed) in enumerate(wanted, 1):
-        print(f"{number} of {len(wanted)}: {name}, {scenario}, seed {seed}", end="", file=sys.stderr, flush=True)
+    wanted = [
+        (name, scenario, seed)
+        for seed in range(1, options.seeds + 1)
+        for scenario in options.scenarios
+        for name in options.tools
+        if seed <= SCENARIOS[scenario].get("seeds", options.seeds) and (name, scenario, seed) not in there
+    ]
+    begun, done = time.monotonic(), 0
+
+    def make(one):
+        nonlocal done
+        name, scenario, seed = one
         try:
-            result = run(name, scenario, seed, server)
+            result = run(name, scenario, seed, options)
             keep(result)
-            end = result["judged"]["end"]["tickets"]
-            print(f": {result['seconds']} s, {end['lost']} lost, {end['stale']} stale", file=sys.stderr, flush=True)
+            said = f"{result['seconds']} s, {wrong(result)} tickets wrong"
         except Exception as error:
-            print(f": {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            said = f"{type(error).__name__}: {error}"
+        done += 1
+        left = (time.monotonic() - begun) / done * (len(wanted) - done) / 60
+        print(f"{done} of {len(wanted)}: {name}, {scenario}, seed {seed}: {said}; {left:.0f} min left", file=sys.stderr, flush=True)
+
+    with ThreadPoolExecutor(options.lanes) as lanes:
+        list(lanes.map(make, wanted))
 
 
 def main():
@@ -377,23 +381,25 @@ def main():
     one.add_argument("scenario", choices=list(SCENARIOS))
     one.add_argument("--seed", type=int, default=1)
     one.add_argument("--keep", action="store_true", help="add the result to results/results.jsonl")
-    one.add_argument("--log", help="a file for what the tool writes")
     every = verbs.add_parser("all")
     every.add_argument("--tools", nargs="+", default=list(tools()), choices=list(tools()))
     every.add_argument("--scenarios", nargs="+", default=list(SCENARIOS), choices=list(SCENARIOS))
     every.add_argument("--seeds", type=int, default=5)
+    every.add_argument("--lanes", type=int, default=4, help="so many runs at once (4): most of them wait for credits")
     for verb in (one, every):
-        verb.add_argument("--database", default=os.environ.get("DATABASE_URL"), required="DATABASE_URL" not in os.environ)
+        verb.add_argument("--database", help="a PostgreSQL that is there; without it each run has one of its own, whose CPU is measured")
+        verb.add_argument("--server", help="the command of another server with the same control port")
+        verb.add_argument("--log", help="a file for what the tool writes")
     verbs.add_parser("table").add_argument("--print", action="store_true", help="do not write it")
     chosen = options.parse_args()
     if chosen.verb == "install":
         install(chosen.tools)
     elif chosen.verb == "table":
-        print(table(), end="") if chosen.print else (RESULTS.parent / "README.md").write_text(table())
+        print(table(results()), end="") if chosen.print else (RESULTS.parent / "README.md").write_text(table(results()))
     elif chosen.verb == "all":
-        run_all(chosen.tools, chosen.scenarios, chosen.seeds, chosen.database)
+        run_all(chosen)
     else:
-        result = run(chosen.tool, chosen.scenario, chosen.seed, chosen.database, chosen.log)
+        result = run(chosen.tool, chosen.scenario, chosen.seed, chosen)
         print(json.dumps(result))
         if chosen.keep:
             keep(result)

@@ -67,6 +67,44 @@ def compare(name, true, rows, truth, before):
     }, set(found), lost
 
 
+def see(watched, versions, rows, now):
+    """Notes at each change that the copy shows when it was first seen: the record is as it was made then, or as a later change made it."""
+    copies = {name: {row["id"]: row for row in rows.get(name, [])} for name in FIELDS}
+    for change in watched:
+        if "seen" in change:
+            continue
+        row = copies[change["table"]].get(change["id"])
+        if change["kind"] == "delete":
+            seen = row is None
+        else:
+            later = versions[change["table"], change["id"]][change["from"] :]
+            fields = FIELDS[change["table"]]
+            seen = row is not None and any(all(same(f, row.get(f)) == same(f, one[f]) for f in fields) for one in later)
+            seen = seen and (change.get("message") is None or change["message"] in copies["messages"])
+        if seen:
+            change["seen"] = now
+
+
+def delays(watched):
+    """Of each kind of change: how many there were, how many the copy showed, and the seconds until then. Null: it never showed it."""
+    found = {}
+    for kind in ("edit", "customer", "silent", "delete"):
+        times = sorted(one["seen"] - one["at"] if "seen" in one else float("inf") for one in watched if one["kind"] == kind)
+        at = lambda share: times[min(len(times) - 1, int(share * len(times)))] if times else float("inf")
+        shown = lambda value: None if value == float("inf") else round(max(0, value), 1)
+        seen = len([value for value in times if value < float("inf")])
+        found[kind] = {"changes": len(times), "seen": seen, "p50": shown(at(0.5)), "p95": shown(at(0.95))}
+    return found
+
+
+def equal(truth, rows):
+    """Whether tickets and messages are as they should be. A silent edit may be open still."""
+    judged, _ = verdict(truth, rows, {name: set() for name in FIELDS})
+    wrong = ("lost", "phantom", "doubled")
+    of_tickets = judged["tickets"]
+    return of_tickets["stale"] == of_tickets["stale_silent"] and not any(judged[name][what] for name in ("tickets", "messages") for what in wrong)
+
+
 def verdict(truth, rows, before):
     """`before`: what the copy held when it was judged last. What lives and is no longer there was deleted by the tool."""
     tickets = truth["tickets"]
@@ -83,5 +121,6 @@ def verdict(truth, rows, before):
         says = rows["complete"][0]
         bound = same("updated_at", says["through"]) if says.get("through") else float("inf")
         missing = [key for key in lost["tickets"] if same("updated_at", tickets[key]["updated_at"]) <= bound]
+        missing += [key for key in lost["messages"] if same("updated_at", tickets[messages[key]["ticket_id"]]["updated_at"]) <= bound]
         result["says"] = {**says, "lost_in_spite": len(missing)}
     return result, held

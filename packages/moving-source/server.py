@@ -42,6 +42,10 @@ WORLD = {
     "since": "inclusive",
     "depth": 10_000,
     "beyond": "422",
+    # A page has at most so many records, whatever `per_page` asks for; the next one goes on behind them.
+    "page_cap": 100,
+    # The clock that stamps records is so many seconds behind the clock of the header Date.
+    "stamps_behind": 0,
 }
 PACE = {
     "changes_per_second": 4,
@@ -52,6 +56,8 @@ PACE = {
     "requests_per_second": 180,
     # This share of answers is a 503, or a connection that ends without one.
     "failures": 0,
+    # Another client of the account spends this share of the credits of each period, at once, at a random moment of it.
+    "other": 0,
 }
 
 
@@ -71,6 +77,8 @@ class World:
         self.made = self.numbers = 0
         self.last = None
         self.count = {}
+        # Each change since somebody began to watch, and the contents that its record has had since then.
+        self.watched, self.versions = None, {}
         for number in range(1, self.options["customers"] + 1):
             self.add_customer(now - self.random.uniform(1, 400) * DAY)
         for created in sorted(now - self.random.uniform(0.01, 400) * DAY for _ in range(self.options["tickets"])):
@@ -103,7 +111,7 @@ class World:
             "attachments": [],
             "user_id": None if inbound else self.random.choice(USERS),
             "type": "reply",
-            "created_at": stamp(at),
+            "created_at": self.stamp(at),
             "direction": "in" if inbound else "out",
             "from": "person@example.com",
             "to": "desk@example.com",
@@ -126,8 +134,8 @@ class World:
             "type": self.random.choice(["email", "chat", "phone"]),
             "spam": False,
             "trash": False,
-            "updated_at": stamp(max(created, quiet)),
-            "created_at": stamp(created),
+            "updated_at": self.stamp(max(created, quiet)),
+            "created_at": self.stamp(created),
             "reply_to": "desk@example.com",
             "reply_cc": "",
             "summary": None,
@@ -160,12 +168,27 @@ class World:
         while self.waiting and self.waiting[0][0] <= at:
             self.list(heapq.heappop(self.waiting)[2])
 
+    def note(self, kind, table, record, at, **more):
+        """A change that is watched. A copy has seen it when it shows the record as it is then or later."""
+        if self.watched is None:
+            return
+        versions = self.versions.setdefault((table, record["id"]), [])
+        if kind == "delete":  # No copy can show any more what was changed before.
+            self.watched = [one for one in self.watched if (one["table"], one["id"]) != (table, record["id"]) or "seen" in one]
+        versions.append(dict(record))
+        self.watched.append({"kind": kind, "table": table, "id": record["id"], "at": at, "from": len(versions) - 1, **more})
+
     def pick(self):
         return self.random.choice(list(self.real))
 
     def edited(self, ticket_id, at, **changes):
         self.last = ticket_id
-        self.show({**self.real[ticket_id], **changes, "updated_at": stamp(at)}, at)
+        self.show({**self.real[ticket_id], **changes, "updated_at": self.stamp(at)}, at)
+        message = changes["messages"][-1]["id"] if "messages" in changes else None
+        self.note("edit", "tickets", self.real[ticket_id], at, message=message)
+
+    def stamp(self, at):
+        return stamp(at - self.options["stamps_behind"])
 
     def change(self, kind, at):
         """One change. Its kind and its ticket depend on the seed alone, its time on the clock."""
@@ -175,7 +198,9 @@ class World:
         if kind == "again" and self.last not in self.real:
             kind = "update"
         if kind == "create":
-            self.show(self.new_ticket(at, at), at)
+            ticket = self.new_ticket(at, at)
+            self.show(ticket, at)
+            self.note("edit", "tickets", ticket, at)
         elif kind == "message":
             ticket_id = self.pick()
             messages = [*self.real[ticket_id]["messages"], self.new_message(at)]
@@ -196,16 +221,19 @@ class World:
                 self.tickets[ticket_id] = {**self.tickets[ticket_id], **changes}
             self.waiting = [(due, tie, {**one, **changes} if one["id"] == ticket_id else one) for due, tie, one in self.waiting]
             heapq.heapify(self.waiting)
+            self.note("silent", "tickets", self.real[ticket_id], at)
         elif kind == "delete":
             ticket_id = self.pick()
             self.deleted.add(ticket_id)
-            del self.real[ticket_id]
+            self.note("delete", "tickets", self.real.pop(ticket_id), at)
             self.tickets.pop(ticket_id, None)
             self.touched.discard(ticket_id)
         elif kind == "customer":
             self.add_customer(at)
         elif kind == "customer_edit":
-            chance.choice(list(self.customers.values()))["first_name"] = f"Edited{chance.getrandbits(24):x}"
+            customer = chance.choice(list(self.customers.values()))
+            customer["first_name"] = f"Edited{chance.getrandbits(24):x}"
+            self.note("customer", "customers", customer, at)
         else:
             raise ValueError(f"there is no change {kind}")
 
@@ -228,7 +256,7 @@ class Desk:
         self.before = {"tickets": set(), "customers": set(), "messages": set()}
         self.phases = []
         # Another source of chance than the world's: whether a request fails does not change what happens in the world.
-        self.chance = random.Random(seed)
+        self.chance, self.other, self.other_at = random.Random(seed), random.Random(seed), math.inf
 
     def catch_up(self):
         """The changes that have become due since the last look, each at its own moment."""
@@ -257,13 +285,16 @@ class Desk:
         What the run needs at least: the first one everything, a later one what changed since the run before it ended.
         Changes during a run count for none: a reader may be lucky."""
         world = self.world
+        pages = lambda count: max(1, math.ceil(count / 100))
+        if name == "idle" and self.phases[-1]["name"] == "watch":  # It was long: what changed had to be read.
+            changed = len(world.touched & set(world.tickets))
+            self.phases[-1]["least"] += pages(changed) + 2 * changed
         if name != "idle":
-            pages = lambda count: max(1, math.ceil(count / 100))
             changed = len(world.touched & set(world.tickets)) if self.phases else len(world.tickets)
             least = 1 + pages(len(world.customers)) + pages(changed) + 2 * changed
             if name == "nightly":  # Deletions and silent edits are in no list by time: the list has to be read again.
                 least += pages(len(world.tickets))
-            self.phases.append({"name": name, "credits": 0, "requests": 0, "refused": 0, "least": least})
+            self.phases.append({"name": name, "credits": 0, "requests": 0, "refused": 0, "other_refused": 0, "least": least})
         world.touched = set()
 
     def spend(self, cost, now):
@@ -272,7 +303,10 @@ class Desk:
             self.phase("unnamed")
         counts = self.phases[-1]
         if now >= self.window_ends:
+            self.other_spends(math.inf)
             self.window_ends, self.left = now + self.pace["period_seconds"], self.pace["credits"]
+            self.other_at = now + self.other.random() * self.pace["period_seconds"]
+        self.other_spends(now)
         self.recent = [at for at in self.recent if at > now - 1]
         refused = self.left < cost or len(self.recent) >= self.pace["requests_per_second"]
         counts["requests"] += 1
@@ -289,6 +323,13 @@ class Desk:
             "Rate-Limit-Reset": max(1, math.ceil(self.window_ends - now)),
         }
         return headers, refused
+
+    def other_spends(self, now):
+        """The other client of the account takes its credits, or finds that they are spent."""
+        if self.other_at <= now:
+            wants = round(self.pace["other"] * self.pace["credits"])
+            self.phases[-1]["other_refused"] += max(0, wants - self.left)
+            self.left, self.other_at = max(0, self.left - wants), math.inf
 
     def truth(self):
         world = self.world
@@ -339,8 +380,8 @@ def whole(query, name, fallback, least):
 
 
 def page_of(records, query, options):
-    """More than 100 a page is 100 a page. Pages end at the depth of the world."""
-    page, size = whole(query, "page", 1, 1), min(100, whole(query, "per_page", 10, 0))
+    """More than 100 a page is 100 a page, or what the world has as its most. Pages end at the depth of the world."""
+    page, size = whole(query, "page", 1, 1), min(options["page_cap"], 100, whole(query, "per_page", 10, 0))
     first = (page - 1) * size
     if first + size > options["depth"] and first < len(records):
         if options["beyond"] == "422":
@@ -383,7 +424,7 @@ def list_tickets(world, query):
 
 
 def list_customers(world, query):
-    found = [{**customer, "created_at": stamp(customer["_created"])} for customer in world.customers.values()]
+    found = [{**customer, "created_at": world.stamp(customer["_created"])} for customer in world.customers.values()]
     if "contacts.value" in query:
         wanted = (query.get("contacts.type", "email"), query["contacts.value"])
         found = [one for one in found if any((k["type"], k["value"]) == wanted for k in one["contacts"])]
@@ -490,7 +531,7 @@ class DeskHandler(Handler):
 
 
 class ControlHandler(Handler):
-    """POST /start, /drive, /stop, /judge, with a JSON body. GET / says what there is."""
+    """POST /start, /drive, /stop, /look, /judge, with a JSON body. GET / says what there is."""
 
     def do_GET(self):
         self.reply(200, self.server.bench.status())
@@ -499,9 +540,9 @@ class ControlHandler(Handler):
         bench = self.server.bench
         try:
             body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or "{}")
-            work = {"/start": bench.start, "/drive": bench.drive, "/stop": bench.stop, "/judge": bench.judge}[self.path]
+            work = {"/start": bench.start, "/drive": bench.drive, "/stop": bench.stop, "/look": bench.look, "/judge": bench.judge}[self.path]
         except (KeyError, ValueError):
-            return self.reply(400, {"message": "POST /start, /drive, /stop or /judge, with a JSON body"})
+            return self.reply(400, {"message": "POST /start, /drive, /stop, /look or /judge, with a JSON body"})
         try:
             self.reply(200, work(**body))
         except Exception as error:  # Whoever steers is told what was wrong.
@@ -526,12 +567,15 @@ class Bench:
         self.desk = Desk(world or {}, seed, pace or {})
         return self.status()
 
-    def drive(self, phase=None, move=None, changes=None):
-        """A phase begins; the world moves by itself; or so many changes of each kind happen now."""
+    def drive(self, phase=None, move=None, changes=None, pace=None, watch=None):
+        """A phase begins; so many changes of each kind happen now; the world moves by itself; its pace changes; it is watched."""
         with self.desk.lock:
             now = self.desk.catch_up()
             if phase is not None:
                 self.desk.phase(phase)
+            if watch:
+                self.desk.world.watched = []
+            self.desk.pace |= pace or {}
             for kind, count in (changes or {}).items():
                 for _ in range(count):
                     self.desk.world.change(kind, now)
@@ -544,11 +588,24 @@ class Bench:
             self.desk.stop()
         return self.status()
 
+    def look(self, tables=None, warehouse=None, rows=None):
+        """One look at the copy while the tool works: what it shows by now of the changes that are watched, and whether it equals the
+        truth, silent edits and customers left aside. The truth is taken first: a copy that is looked at later may know more."""
+        with self.desk.lock:
+            now, truth = self.desk.catch_up(), self.desk.truth()
+            truth = {**truth, "tickets": dict(truth["tickets"])}
+        rows = judge.read(warehouse, tables) if rows is None else rows
+        with self.desk.lock:
+            judge.see(self.desk.world.watched or [], self.desk.world.versions, rows, now)
+        return {"equal": judge.equal(truth, rows)}
+
     def judge(self, tables=None, warehouse=None, rows=None):
         rows = judge.read(warehouse, tables) if rows is None else rows
         with self.desk.lock:
             self.desk.catch_up()
             verdict, self.desk.before = judge.verdict(self.desk.truth(), rows, self.desk.before)
+            if self.desk.world.watched is not None:
+                verdict["seen"] = judge.delays(self.desk.world.watched)
             return {**verdict, "phases": self.desk.phases}
 
 

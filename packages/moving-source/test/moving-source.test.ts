@@ -17,16 +17,21 @@ const folder = fileURLToPath(new URL('..', import.meta.url));
 const script = join(folder, 'tools/script');
 const run = promisify(execFile);
 
+type Counts = Record<'true' | 'lost' | 'stale' | 'phantom' | 'doubled' | 'living_deleted', number>;
+
 interface Judged {
-  tickets: Record<'true' | 'lost' | 'stale' | 'phantom' | 'doubled' | 'living_deleted', number>;
-  messages: { lost: number };
-  customers: { lost: number };
+  tickets: Counts;
+  messages: Counts;
+  customers: Counts;
+  says?: { lost_in_spite: number };
+  seen: Record<'edit' | 'customer' | 'silent' | 'delete', { changes: number; seen: number; p95: number | null }>;
   complete: boolean;
-  phases: { name: string; credits: number; least: number; refused: number }[];
+  phases: { name: string; credits: number; least: number; refused: number; other_refused: number }[];
 }
 
 interface Server extends AsyncDisposable {
   readonly source: string;
+  readonly control: string;
   readonly token: string;
   readonly post: <Reply = unknown>(verb: string, body?: object) => Promise<Reply>;
 }
@@ -38,13 +43,14 @@ async function needPython(context: TestContext): Promise<void> {
   context.skip('there is no python3');
 }
 
-async function startServer(context: TestContext): Promise<Server> {
+async function startServer(context: TestContext, file = 'server.py'): Promise<Server> {
   await needPython(context);
-  const child: ChildProcess = spawn('python3', [join(folder, 'server.py')], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const env = { ...process.env, SANDBOX: `${process.execPath} ${join(folder, '../sandbox/src/main.ts')}` };
+  const child: ChildProcess = spawn('python3', [join(folder, file)], { env, stdio: ['ignore', 'pipe', 'inherit'] });
   const lines = createInterface({ input: child.stdout! })[Symbol.asyncIterator]();
   const { source, control, token } = JSON.parse((await lines.next()).value!) as Record<string, string>;
   return {
-    ...{ source: source!, token: token! },
+    ...{ source: source!, control: control!, token: token! },
     async post(verb, body = {}) {
       const reply = await fetch(`${control}/${verb}`, { method: 'POST', body: JSON.stringify(body) });
       const text = await reply.text();
@@ -112,6 +118,138 @@ test('what a tool leaves out, keeps, changes and doubles is counted, one by one'
   const { tickets, complete } = await judge();
   expect(tickets).toMatchObject({ lost: 7, living_deleted: 7, stale: 1, phantom: 1, doubled: 3 });
   expect(complete).toBe(false);
+});
+
+interface Rows {
+  tickets: { id: string; state?: string; updated_at: string }[];
+  messages: { id: string; ticket_id: string; body?: string }[];
+  customers: { id: string; first_name?: string }[];
+  complete?: { complete: boolean; through: string | null }[];
+}
+
+/** A copy of the whole world, read as a tool reads it while nothing moves. */
+async function copyOf(server: Server): Promise<Rows> {
+  const get = async <T>(path: string): Promise<T> =>
+    (await (
+      await fetch(`${server.source}/${path}`, { headers: { authorization: `Bearer ${server.token}` } })
+    ).json()) as T;
+  const rows: Rows = { tickets: [], messages: [], customers: [] };
+  for (let page = 1; ; page++) {
+    const found = await get<Rows['tickets']>(`tickets?per_page=100&page=${page}`);
+    if (found.length === 0) break;
+    rows.tickets.push(...found);
+    for (const { id } of found) {
+      const { messages } = await get<{ messages: { id: string }[] }>(`tickets/${id}?embed=messages`);
+      rows.messages.push(...messages.map(message => ({ ...message, ticket_id: id })));
+    }
+  }
+  rows.customers = await get('customers?per_page=100');
+  return rows;
+}
+
+const none = { lost: 0, stale: 0, phantom: 0, doubled: 0, living_deleted: 0 };
+const tiny = { world: { tickets: 130, customers: 20 }, pace };
+
+test.for(['tickets', 'messages', 'customers'] as const)(
+  'each mistake among %s is found, and no other',
+  async (name, context) => {
+    await using server = await startServer(context);
+    await server.post('start', { ...tiny, seed: 6 });
+    const rows = await copyOf(server);
+    const judge = async (changed: object[]) =>
+      (await server.post<Judged>('judge', { rows: { ...rows, [name]: changed } }))[name];
+    const all: object[] = rows[name];
+    expect(await judge(all.slice(1))).toMatchObject({ ...none, lost: 1 });
+    expect(await judge(all)).toMatchObject(none);
+    const field = { tickets: 'state', messages: 'body', customers: 'first_name' }[name];
+    expect(await judge([{ ...all[0], [field]: 'another' }, ...all.slice(1)])).toMatchObject({ ...none, stale: 1 });
+    expect(await judge([...all, { ...all[0], id: 'no-such' }])).toMatchObject({ ...none, phantom: 1 });
+    expect(await judge([...all, all[0]!])).toMatchObject({ ...none, doubled: 1 });
+    expect(await judge(all.slice(2))).toMatchObject({ ...none, lost: 2, living_deleted: 2 });
+  },
+);
+
+test('a claim of completeness is held to the truth, up to its time', async context => {
+  await using server = await startServer(context);
+  await server.post('start', { ...tiny, seed: 7 });
+  const rows = await copyOf(server);
+  const [newest] = rows.tickets.toSorted((a, b) => b.updated_at.localeCompare(a.updated_at));
+  const says = async (through: string | null) => {
+    const tickets = rows.tickets.filter(ticket => ticket !== newest);
+    const judged = await server.post<Judged>('judge', {
+      rows: { ...rows, tickets, complete: [{ complete: true, through }] },
+    });
+    return judged.says!.lost_in_spite;
+  };
+  expect(await says(null)).toBe(1);
+  expect(await says(newest!.updated_at)).toBe(1);
+  expect(await says('2000-01-01T00:00:00Z')).toBe(0);
+});
+
+test('a change counts as seen once the copy shows it, or a later one', async context => {
+  await using server = await startServer(context);
+  await server.post('start', { ...tiny, world: { ...tiny.world, late_share: 0 }, seed: 8 });
+  const before = await copyOf(server);
+  await server.post('drive', { watch: true });
+  await server.post('drive', { changes: { message: 3, delete: 2, silent: 4, customer_edit: 2 } });
+  const seen = async (rows: Rows) => {
+    const { equal } = await server.post<{ equal: boolean }>('look', { rows });
+    const judged = await server.post<Judged>('judge', { rows });
+    return { equal, ...Object.fromEntries(Object.entries(judged.seen).map(([kind, count]) => [kind, count.seen])) };
+  };
+  expect(await seen(before)).toEqual({ equal: false, edit: 0, customer: 0, silent: 0, delete: 0 });
+  const after = await copyOf(server);
+  expect(await seen({ ...after, messages: before.messages })).toMatchObject({ equal: false, edit: 0, delete: 2 });
+  expect(await seen(after)).toMatchObject({ equal: true, customer: 2, delete: 2 });
+  const { seen: counts } = await server.post<Judged>('judge', { rows: after });
+  for (const { changes, seen } of Object.values(counts)) expect(seen).toBe(changes);
+});
+
+test('short pages, a clock that is behind, and another client of the account are words of world and pace', async context => {
+  await using server = await startServer(context);
+  const headers = { authorization: `Bearer ${server.token}` };
+  const begin = (words: object, more = {}) =>
+    server.post('start', { world: { ...tiny.world, ...words }, seed: 9, pace: { ...pace, ...more } });
+  await begin({ page_cap: 40 });
+  const lengths = [];
+  for (const page of [1, 2, 3, 4, 5]) {
+    const reply = await fetch(`${server.source}/tickets?per_page=100&page=${page}`, { headers });
+    lengths.push(((await reply.json()) as unknown[]).length);
+  }
+  expect(lengths).toEqual([40, 40, 40, 10, 0]);
+
+  await begin({ stamps_behind: 3600, late_share: 0 });
+  await server.post('drive', { changes: { create: 1 } });
+  const reply = await fetch(`${server.source}/tickets?per_page=1`, { headers });
+  const [{ created_at }] = (await reply.json()) as [{ created_at: string }];
+  const behind = (Date.parse(reply.headers.get('date')!) - Date.parse(created_at)) / 1000;
+  expect(Math.abs(behind - 3600)).toBeLessThan(300);
+
+  await begin({}, { credits: 10, period_seconds: 1000, other: 0.4 });
+  await server.post('drive', { phase: 'first' });
+  for (let n = 0; n < 10; n++) await fetch(`${server.source}/users`, { headers });
+  const { phases } = (await (await fetch(server.control)).json()) as Judged;
+  // Whatever the moment: of ten credits the other client gets its four, or is refused what is spent already.
+  expect(phases[0]!.credits + 4 - phases[0]!.other_refused).toBeLessThanOrEqual(10);
+});
+
+test('the sandbox is a second server behind the same control port', async context => {
+  await using server = await startServer(context, 'second/sandbox.py');
+  await using db = await emptyDatabase();
+  const started = await server.post<{ source: string }>('start', {
+    world: { tickets: 60, customers: 20 },
+    seed: 1,
+    pace,
+  });
+  await mirror({ ...server, source: started.source }, db.url, 'pages');
+  const judge = async () => server.post<Judged>('judge', { warehouse: db.url, tables: await tables() });
+  expect(await judge()).toMatchObject({
+    complete: true,
+    tickets: { true: 60, lost: 0 },
+    phases: [{ name: 'first', refused: 0 }],
+  });
+  await db.pool.query('delete from desk.tickets where id = (select max(id) from desk.tickets)');
+  expect((await judge()).tickets).toMatchObject({ lost: 1, living_deleted: 1 });
 });
 
 test('the naive walk loses rows while the world moves, and the judge sees it', async context => {

@@ -31,6 +31,8 @@ export default defineConfig({
     'README.md': 'index.md',
     'docs/README.md': 'docs/index.md',
     'packages/sandbox/README.md': 'packages/sandbox/index.md',
+    'packages/moving-source/README.md': 'packages/moving-source/index.md',
+    'packages/moving-source/results/README.md': 'packages/moving-source/results/index.md',
   },
   head: [['link', { rel: 'icon', href: 'data:,' }]],
   themeConfig: {
@@ -39,6 +41,10 @@ export default defineConfig({
     sidebar: [
       ...Object.entries(PARTS).map(([name, text]) => ({ text, items: folder(name) })),
       { text: 'Sandbox', items: [page('packages/sandbox/README.md')] },
+      {
+        text: 'What tools lose',
+        items: ['packages/moving-source/README.md', 'packages/moving-source/results/README.md'].map(page),
+      },
       {
         text: 'The project',
         items: [...PROJECT.map(page), ...folder('contributing'), page('packages/proofs/bench/RESULTS.md')],

@@ -14,7 +14,8 @@ import yaml
 from airbyte.caches import PostgresCache
 
 here, state = Path(__file__).resolve().parent, os.environ["STATE"]
-manifest = yaml.safe_load((here / "manifest.yaml").read_text().replace("{PERIOD}", os.environ["PERIOD"]))
+text = (here / "manifest.yaml").read_text()
+manifest = yaml.safe_load(text.replace("{PERIOD}", os.environ["PERIOD"]).replace("{CREDITS}", os.environ["CREDITS"]))
 source = airbyte.get_source(
     "source-desk",
     local_executable=Path(sys.executable).parent / "source-declarative-manifest",

@@ -25,6 +25,8 @@ class Session(requests.Session):
             except requests.ConnectionError:
                 time.sleep(1)
                 continue
+            except requests.HTTPError as error:  # A resource with `response_actions` raises from within.
+                response = error.response
             left, reset = (int(response.headers.get(f"Rate-Limit-{name}", 1)) for name in ("Remaining", "Reset"))
             if response.status_code != 429 and response.status_code < 500:
                 if left < 2:

@@ -40,7 +40,8 @@ class Desk(RESTStream):
 
     def backoff_wait_generator(self):
         """https://sdk.meltano.com/en/latest/classes/singer_sdk.RESTStream.html: the wait that the service asks for."""
-        return self.backoff_runtime(value=lambda error: int(error.response.headers.get("Rate-Limit-Reset", 1)))
+        answered = lambda error: getattr(error, "response", None) is not None
+        return self.backoff_runtime(value=lambda error: int(error.response.headers.get("Rate-Limit-Reset", 1)) if answered(error) else 1)
 
     def backoff_max_tries(self):
         return 10
