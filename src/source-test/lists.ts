@@ -1,4 +1,5 @@
 /** The replies of a service that is true to a declaration: lists, single records, details. Pure. */
+import { readAs } from '../sources/service/datetime-format.ts';
 import type { Paginator } from '../sources/service/paginator.ts';
 import type { Meaning, Order } from './meaning.ts';
 import { type Item, type Shelf, shownOf, type World, written, writtenPart } from './world.ts';
@@ -26,16 +27,22 @@ const matching = (template: string, path: string): string | undefined => {
   return id.includes('/') ? undefined : decodeURIComponent(id);
 };
 
-/** What a path asks for; undefined: the service does not know it. */
-export function askedOf(meanings: readonly Meaning[], path: string): Asked | undefined {
+/** What a request asks for; undefined: the service does not know it. Details may have the path of their record, and a parameter. */
+export function askedOf(meanings: readonly Meaning[], path: string, query: URLSearchParams): Asked | undefined {
   for (const meaning of meanings) {
     const { stream } = meaning;
     if (stream.kind !== 'details' && stream.path === path) return { meaning, kind: 'list', id: '' };
   }
   for (const meaning of meanings) {
     const { stream } = meaning;
-    const of = stream.kind === 'details' ? matching(stream.path, path) : undefined;
-    if (of !== undefined) return { meaning, kind: 'details', id: of };
+    if (stream.kind !== 'details') continue;
+    const id = matching(stream.path, path);
+    const params = Object.entries(stream.options.params ?? {});
+    if (id !== undefined && params.every(([name, value]) => query.get(name) === String(value)))
+      return { meaning, kind: 'details', id };
+  }
+  for (const meaning of meanings) {
+    const { stream } = meaning;
     const get = 'get' in stream.options ? stream.options.get : undefined;
     const id = get === undefined ? undefined : matching(get, path);
     if (id !== undefined) return { meaning, kind: 'one', id };
@@ -113,8 +120,11 @@ function listed(world: World, { meaning, living }: Shelf, query: URLSearchParams
 
 function startOf({ stream }: Meaning, query: URLSearchParams): number {
   if (stream.kind !== 'incremental' && stream.kind !== 'created') return Number.NEGATIVE_INFINITY;
-  const asked = query.get(stream.options.startParam);
-  return asked === null ? Number.NEGATIVE_INFINITY : Date.parse(asked);
+  const { startParam, datetimeFormat, startSlackSeconds = 0 } = stream.options;
+  const asked = query.get(startParam);
+  if (asked === null) return Number.NEGATIVE_INFINITY;
+  const ms = datetimeFormat === undefined ? Date.parse(asked) : readAs(datetimeFormat, asked);
+  return ms - startSlackSeconds * 1000;
 }
 
 type Shown = Readonly<Record<string, unknown>>;

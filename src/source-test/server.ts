@@ -28,7 +28,7 @@ export async function serve(): Promise<Served> {
     const { play } = served;
     if (play === undefined) return request.socket.destroy();
     const url = new URL(request.url!, 'http://service');
-    const asked = askedOf(play.meanings, url.pathname);
+    const asked = askedOf(play.meanings, url.pathname, url.searchParams);
     const fault = asked && play.arrives(asked.meaning.name);
     if (fault === 'reset') return request.socket.destroy();
     const reply = (status: number, body: unknown) => {

@@ -8,6 +8,7 @@ import { kindOf } from '../../src/sources/record/kinds.ts';
 import { masksOfRecord } from '../../src/sources/record/masks.ts';
 import { keptOf } from '../../src/sources/record/personal.ts';
 import { children, columnNameOf, id, oneOf, record, reference, text, time } from '../../src/sources/record/record.ts';
+import { readAs, writtenAs } from '../../src/sources/service/datetime-format.ts';
 import { created, details, feed, fullRefresh, incremental } from '../../src/sources/service/declared.ts';
 import type { Paginator } from '../../src/sources/service/paginator.ts';
 import {
@@ -144,6 +145,15 @@ test.each([
   const ask = { page: 1, perPage: 50, since: Date.UTC(2026, 0, 2, 3, 4, 5, 678) };
   expect((stream as ListStream<Row>).request('default', ask).query).toMatchObject({ since: written });
 });
+
+test.each(["Changed >= '%Y-%m-%d %H:%M:%S'", '>=%Y-%m-%dT%H:%M:%SZ', '%s 100%% of (a|b)?', '^%d.%m.%Y [%H:%M:%S]$'])(
+  'what is written as %s is read back, and nothing else',
+  format => {
+    const ms = Date.UTC(2026, 0, 2, 3, 4, 5);
+    expect(readAs(format, writtenAs(format, ms))).toBe(ms);
+    expect(readAs(format, new Date(ms).toISOString())).toBeNaN();
+  },
+);
 
 // Nobody compiles a file of one's own.
 const wild = (make: (...args: never[]) => unknown, ...args: unknown[]) => [make(...(args as never[]))] as never;
