@@ -69,6 +69,7 @@ const groups: Record<string, Record<string, () => Promise<AddCommand>>> = {
     migrate: async () => (await import('./cli/setup/migrate.ts')).addMigrate,
     warehouse: async () => (await import('./cli/setup/warehouse/warehouse.ts')).addWarehouse,
     account: async () => (await import('./cli/setup/account.ts')).addAccount,
+    source: async () => (await import('./cli/source/source.ts')).addSource,
     erase: async () => (await import('./cli/setup/erase.ts')).addErase,
     completion: async () => (await import('./cli/setup/completion.ts')).addCompletion,
   },

@@ -1,7 +1,7 @@
 comment on table sync.swept is 'Ranges of creation time that sweeps read whole, with the newest read of each range.';
 comment on column sync.swept.stream is 'A stream that is swept; messages, for the oldest reading of a ticket.';
 comment on column sync.swept.list is
-  'List of the stream: default, spam or trash. open: open and held tickets, which are read more often. details: all messages. undated: tickets without created_at, fetched by id.';
+  'List of the stream: default, spam or trash. open: open and held tickets, which are read more often. recent: closed tickets that had changed within the two weeks before, likewise. details: all messages. undated: tickets without created_at, fetched by id.';
 comment on column sync.swept.created is 'Range of creation time that was read whole. For undated: everything.';
 comment on column sync.swept.as_of is
   'The read shows everything that happened up to this time: one lookback before the replies, because a source may show changes late. For customers one minute more, because a reply may be slower than the first reply of the walk.';

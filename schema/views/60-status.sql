@@ -114,9 +114,9 @@ end;
 comment on function sync.void_since is
   'Handles a source clock that was set back to this time. Synced, swept and confirmed ranges end there; later replies overwrite rows with later times; the history of tickets has no later rows.';
 comment on table sync.targets is
-  'Freshness targets: the longest lag of each stream, and the longest duration of a nightly run. Copied from the settings at each start.';
-comment on column sync.targets.subject is 'Key of a stream, source.stream, or nightly.';
-comment on column sync.targets.target is 'Longest lag, or longest duration.';
+  'Targets: the longest lag of each stream, and the longest duration of a nightly run, copied from the settings at each start. The highest age of the last whole re-reading of a stream: three of its periods, as the worker forecasts them.';
+comment on column sync.targets.subject is 'Key of a stream, source.stream; nightly; or reread with the key of a stream.';
+comment on column sync.targets.target is 'Longest lag, longest duration, or highest age.';
 
 create or replace function sync.behind(account text, stream text, at timestamptz default now()) returns interval
 language sql stable

@@ -250,6 +250,29 @@ found as (
       and (select u.kind from sync.stored_runs u where u.id = r.run_id) not in ('sweep', 'audit', 'verify', 'backfill')
     order by r.run_id desc limit 1), false)
   union all
+  select b.account_id, b.stream_key, 'reread_late', 'warning',
+    format('All of %s was last read again %s ago; %s were promised. Silent edits and deletions since then are unknown.', sync.name_of(b.stream_key),
+      sync.in_words(now() - b.read_at), sync.in_words(b.target)),
+    format('See `npx shelfdesk runs list%s` for what its sweeps wait for. If the credits do not suffice, raise SWEEP_SHARE_PERCENT. `npx shelfdesk sweep %s%1$s` reads it now.',
+      sync.option_of(b.account_id), sync.name_of(b.stream_key)),
+    greatest(b.read_at, b.started_at) + b.target
+  from (
+    select t.account_id, k.stream_key, k.source, t.target, w.started_at, coalesce(sync.unchecked_since(t.account_id, k.stream_key), f.at) as read_at
+    from sync.targets t join sync.streams k on t.subject = 'reread ' || k.stream_key
+    -- A worker that starts again has a promise of its own.
+    join (select account_id, min(started_at) as started_at from alive where works group by 1) w
+      on w.account_id = t.account_id and w.started_at < now() - t.target
+    cross join lateral (
+      select min(r.finished_at) as at from sync.stored_run_streams r
+      where r.account_id = t.account_id and r.stream_key = k.stream_key and r.state = 'completed') f) b
+  where b.read_at < now() - b.target
+    -- What holds it up has a problem of its own.
+    and not exists (select from failing f where f.account_id = b.account_id and f.source = b.source and (f.sweeps and f.stream_key = b.stream_key or f.problem = 'outage'))
+    and not exists (select from sync.most_rejected m where m.account_id = b.account_id and m.stream_key = b.stream_key)
+    and not exists (
+      select from sync.stored_run_streams r
+      where r.account_id = b.account_id and r.stream_key = b.stream_key and r.deferred_until > now() and r.state in ('waiting', 'running'))
+  union all
   select c.account_id, null, 'credits_refused', 'warning',
     format('Within the last 15 minutes %s refused for want of credits (429): %s.',
       case sum(c.refused) when 1 then '1 request was' else sum(c.refused) || ' requests were' end,
@@ -309,7 +332,7 @@ found as (
   -- It is critical once work waits longer than was promised.
   select a.account_id, null, 'no_worker',
     case when exists (
-      select from sync.targets t where t.account_id = a.account_id and t.subject <> 'nightly' and sync.behind(a.account_id, t.subject) > t.target)
+      select from sync.targets t where t.account_id = a.account_id and t.subject <> 'nightly' and t.subject not like 'reread %' and sync.behind(a.account_id, t.subject) > t.target)
       then 'critical' else 'warning' end,
     format('No worker runs since %s.', sync.time_in_words(a.last_at)),
     format('Run `npx shelfdesk start`; if the account is to rest, `npx shelfdesk pause%s`.', sync.option_of(a.account_id)),
@@ -416,7 +439,7 @@ comment on column sync.problems.account_id is 'The account.';
 comment on column sync.problems.stream is
   'The stream, the first one if one cause stops several of a source; null for the whole account or a whole source.';
 comment on column sync.problems.problem is
-  'Code of the problem: outage, token_refused, run_failed, nightly_failed, nightly_late, past_target, credits_refused, mass_deletion_stopped, audit_found_drift, gap, most_rejected, rejects_open, no_worker, source_clock_jumped, page_not_served, alarms_undelivered, hand_off_undelivered, hand_off_late, paused, moved, recommendation.';
+  'Code of the problem: outage, token_refused, run_failed, nightly_failed, nightly_late, past_target, reread_late, credits_refused, mass_deletion_stopped, audit_found_drift, gap, most_rejected, rejects_open, no_worker, source_clock_jumped, page_not_served, alarms_undelivered, hand_off_undelivered, hand_off_late, paused, moved, recommendation.';
 comment on column sync.problems.severity is
   'critical: work has stopped until a person acts, or a failure delays a stream beyond its target, or a night failed, or most of what is read is rejected; warning; info.';
 comment on column sync.problems.says is 'Description in one sentence.';

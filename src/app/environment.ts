@@ -24,3 +24,6 @@ export function folderOfSources(): { readonly folder: string; readonly place: st
     throw error;
   }
 }
+
+/** `source new` writes into the folder of sources: none has to be there yet, and another one may be unfinished. */
+export const writesSource = (): boolean => process.argv[2] === 'source' && process.argv[3] === 'new';

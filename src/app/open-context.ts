@@ -118,9 +118,11 @@ interface SourceDeps {
   replyBytes: number;
   filter: ReturnType<typeof filterOf>;
   sender?: () => number | undefined;
+  /** Replaces the clock of the database, for a test in time of its own. */
+  now?: () => number;
 }
 
-function openSource(declaration: Source, connection: Connection, deps: SourceDeps): OpenSource {
+export function openSource(declaration: Source, connection: Connection, deps: SourceDeps): OpenSource {
   const { name, label } = declaration;
   const { own, dialect, baseUrl, lookbackMs, sinceMs, ...rules } = connection;
   const { ways } = deps;

@@ -27,6 +27,9 @@ for (const [i, { name }] of sources.entries()) {
   );
 }
 
+/** The file that declares a source of one's own. */
+export const fileOfSource = (source: object): string | undefined => own.find(one => one.source === source)?.file;
+
 /** The configuration that all sources add to an account. */
 export type SourceConfig = Intersection<
   (typeof all)[number] extends infer S ? (S extends Source<infer C> ? C : never) : never

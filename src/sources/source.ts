@@ -283,6 +283,15 @@ interface List<T> {
   readonly flag?: string;
 }
 
+/** A part of the first list, which the source shows as a list of its own. */
+export interface Lively {
+  readonly list: string;
+  /** SQL over `t`: a row that the list shows unless the row is in another list. */
+  readonly where: string;
+  /** The list shows only records that changed within this time, and is read as the rotation has it. Without it: also each night. */
+  readonly changedWithinMs?: number;
+}
+
 /** A stream that is read by paging through lists. */
 export interface ListStream<T extends Row> extends Described {
   readonly kind: 'list';
@@ -324,11 +333,8 @@ export interface ListStream<T extends Row> extends Described {
    * shows, counted up to a page.
    */
   readonly newestFirst?: { stored(db: Pick<Client, 'query'>, account: string): Promise<number> };
-  /**
-   * A list of the most volatile records, which a sweep reads every day. `where`: SQL over `t`, a row that the list shows unless the
-   * row is in a list of its own.
-   */
-  readonly daily?: { readonly list: string; readonly where: string };
+  /** Parts of the first list whose records change most. Sweeps read them more often. */
+  readonly lively?: readonly Lively[];
   /** Request for several ids on one page of a list. The list may hide some of these records. */
   among?(ids: readonly string[]): Request<T>;
   /**

@@ -4,6 +4,7 @@ import { auditStream } from '../../jobs/audit-stream.ts';
 import { periodsOf, rotationOf } from '../../src/engine/deletions/rotation.ts';
 import { openWaiting } from '../../src/engine/queue/reconcile.ts';
 import { keepRereading } from '../../src/engine/queue/reread.ts';
+import { keepTargets } from '../../src/engine/runs/freshness-targets.ts';
 import { type InProcess, inProcess } from '../support/in-process.ts';
 import { keyOf } from '../support/keys.ts';
 
@@ -149,6 +150,83 @@ test('edits and deletions of every kind are found within the period of their lis
   expect(steady).toBeLessThanOrEqual(0.1 * 4 * 56 * 3);
 });
 
+test('closed tickets that changed lately are read more often than old ones, and one that left their list is not deleted', async () => {
+  await using s = await mirrored(4, 1000);
+  const { world } = s;
+  // What the world made by itself is old.
+  s.nowMs += 30 * 86_400_000;
+  const old = [...world.tickets.values()].filter(({ state }) => state === 'closed');
+  const closed = old.splice(0, 40);
+  for (const { id } of closed) world.patchTicket(id, { state: 'closed', subject: 'Closed again' });
+  await s.sync();
+  const periodsOf = async () => {
+    const rotation = await rotationOf(s.ctx, s.ctx.sources.get('helpdesk')!);
+    return Object.fromEntries(
+      rotation
+        .filter(one => one.stream === 'helpdesk.tickets')
+        .map(one => [one.list, Math.round(one.everyMs / minuteMs)]),
+    );
+  };
+  expect(await periodsOf()).toEqual({ default: 85, open: 26, recent: 26 });
+  const rereading = keepRereading(s.ctx, 0);
+  const promised = () =>
+    s.rows(`select subject, target::text from sync.targets where subject like 'reread %' order by 1`);
+  await rereading.look();
+  expect(await promised()).toEqual([
+    { subject: 'reread helpdesk.customers', target: '06:00:00' },
+    { subject: 'reread helpdesk.tickets', target: '06:00:00' },
+  ]);
+  await work(s);
+  const pass = async (ms: number, silent?: Silent) => {
+    for (const endMs = s.nowMs + ms; s.nowMs < endMs; ) {
+      s.nowMs += 3 * minuteMs;
+      await rereading.look();
+      await work(s);
+      await silent?.look();
+      if (silent) expect(await silent.untold()).toEqual([]);
+    }
+  };
+  s.asked.length = 0;
+  await pass(120 * minuteMs);
+  // A closed ticket that the list does not show, because it is old, is no candidate.
+  const byId = s.asked.flatMap(
+    ({ path, query }) => query.get('id')?.split(',') ?? /tickets\/(\w+)$/.exec(path)?.[1] ?? [],
+  );
+  expect(byId.filter(id => world.ticket(id).state === 'closed')).toEqual([]);
+  const [lately, long] = [new Silent(s), new Silent(s)];
+  const change = (silent: Silent, [edited, gone, opened]: typeof old) => {
+    world.patchTicket(edited!.id, { subject: 'Edited' }, { quiet: true });
+    silent.add('helpdesk.tickets', edited!.id, `subject = 'Edited'`);
+    world.deleteTicket(gone!.id);
+    silent.add('helpdesk.tickets', gone!.id, '_deleted_at is not null');
+    world.patchTicket(opened!.id, { state: 'open' }, { quiet: true });
+    silent.add('helpdesk.tickets', opened!.id, `state = 'open' and _deleted_at is null`);
+  };
+  for (let n = 0; n < 3; n++) {
+    change(lately, closed.splice(0, 3));
+    change(long, old.splice(0, 3));
+    await pass(30 * minuteMs, lately);
+  }
+  expect(lately.seenMs.length).toBe(9);
+  expect(lately.longestMs()).toBeLessThanOrEqual(30 * minuteMs);
+  await long.look();
+  expect(long.longestMs()).toBeGreaterThan(40 * minuteMs);
+  // A young mirror, or one in which all changed lately, has no such list: it would be read twice.
+  await s.pool.query(`update helpdesk.tickets set updated_at = now() where state = 'closed'`);
+  expect(await periodsOf()).toEqual({ default: 70, open: 22 });
+  // Three periods where they are long; the nights where nothing is read by day. Targets of the settings stay.
+  const { sweep } = s.ctx;
+  await keepTargets(s.pool, 'default', [{ subject: 'nightly', ms: 3_600_000 }]);
+  const after = async (share: number) => {
+    s.ctx = { ...s.ctx, sweep: { ...sweep, share } };
+    await keepRereading(s.ctx, 0).look();
+    expect(await s.rows(`select subject from sync.targets where subject = 'nightly'`)).toHaveLength(1);
+    return (await promised()).map(({ target }) => target);
+  };
+  expect(await after(0.01)).toEqual(['22:15:00', '35:00:00']);
+  expect(await after(0)).toEqual(['216:00:00', '216:00:00']);
+});
+
 test('what the lists leave of the share goes to messages, oldest first, and their bound is said', async () => {
   await using s = await mirrored(40, 60);
   const bound = async () =>
@@ -176,11 +254,11 @@ async function threeHours(
   s: InProcess,
   end: (run: number, stream: string) => Promise<unknown>,
 ): Promise<Map<string, number>> {
-  const rereading = keepRereading(s.ctx, 0);
   const opened = new Map<string, number>();
   for (let n = 0; n < 36; n++) {
     s.nowMs += 5 * minuteMs;
-    await rereading.look();
+    // Each time by another worker: what rests is in the database.
+    await keepRereading(s.ctx, 0).look();
     const waiting = await s.rows(
       `select run_id::int as run, stream from sync.stored_run_streams where state = 'waiting'`,
     );
@@ -210,6 +288,31 @@ test('a stream rests for its period however its run ended; after a mass deletion
     return undefined;
   });
   expect(Object.fromEntries(opened)).toEqual({ users: 11, customers: 11, tickets: 1 });
+});
+
+test('a list that rests is not read with another list of its stream, and does not keep it from being read', async () => {
+  await using s = await mirrored(4, 1000);
+  const asked = { default: 0, open: 0 };
+  s.before = (path, query) => {
+    const isOther = query.get('sort') !== 'created_at' || query.has('spam') || query.has('trash');
+    if (isOther || !path.endsWith('/tickets')) return undefined;
+    const list = query.has('state') ? 'open' : 'default';
+    asked[list]++;
+    return list === 'default' ? 400 : undefined;
+  };
+  const rotation = await rotationOf(s.ctx, s.ctx.sources.get('helpdesk')!);
+  const period = (list: string) =>
+    rotation.find(one => one.stream === 'helpdesk.tickets' && one.list === list)!.everyMs / minuteMs;
+  expect([period('open'), period('default')].map(Math.round)).toEqual([23, 75]);
+  for (let n = 0; n < 72; n++) {
+    s.nowMs += 5 * minuteMs;
+    await keepRereading(s.ctx, 0).look();
+    await work(s);
+  }
+  // Six hours have five of its periods and fifteen of the other list's. In its first period it is due, because it was never swept.
+  expect(asked.default).toBeGreaterThan(3);
+  expect(asked.default).toBeLessThanOrEqual(8);
+  expect(asked.open).toBeGreaterThan(9);
 });
 
 test('many small readings mark no more as deleted in a day than one may', async () => {

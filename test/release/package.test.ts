@@ -85,13 +85,16 @@ describe('the packages', long, () => {
 
   test('a source in a folder of its own is checked by the compiler, with the types of the package', async () => {
     const at = mkdtempSync(join(folder, 'typed-'));
-    const checks = async (text: string) => {
-      writeFileSync(join(at, 'crm.ts'), text);
+    const compile = async (file: string) => {
       const tsc = ['--noEmit', '--strict', '--target', 'es2024', '--module', 'nodenext', '--skipLibCheck'];
-      const { stdout } = await execute(join(root, 'node_modules/.bin/tsc'), [...tsc, 'crm.ts'], { cwd: at }).catch(
+      const { stdout } = await execute(join(root, 'node_modules/.bin/tsc'), [...tsc, file], { cwd: at }).catch(
         one => one,
       );
       return stdout as string;
+    };
+    const checks = (text: string) => {
+      writeFileSync(join(at, 'crm.ts'), text);
+      return compile('crm.ts');
     };
     const crm = crmOfGuide();
     expect(await checks(crm)).toContain("Cannot find module 'shelfdesk/source'");
@@ -100,6 +103,28 @@ describe('the packages', long, () => {
     expect(await checks(crm)).toBe('');
     expect(await checks(crm.replace(".personal('name')", ''))).toContain('Unsaid<string');
     expect(await checks(crm.replace("updatedAt: 'updated_at'", "updatedAt: 'name'"))).toContain('crm.ts(');
+    // So are the drafts that it writes.
+    const document = join(root, 'test/support/openapi/shop.json');
+    for (const draft of [['small'], ['shop', '--openapi', document]]) {
+      await execute('npx', ['--no-install', 'shelfdesk', 'source', 'new', ...draft], {
+        cwd: at,
+        env: envOf(dirname(process.execPath)),
+      });
+      expect(await compile(`sources/${draft[0]}.ts`)).toBe('');
+    }
+    const tried = execute('npx', ['--no-install', 'shelfdesk', 'source', 'try', 'small'], {
+      cwd: at,
+      env: {
+        ...envOf(dirname(process.execPath)),
+        SHELFDESK_SOURCES: 'sources',
+        SMALL_BASE_URL: 'http://127.0.0.1:9',
+        SMALL_KEY: 'a-key',
+      },
+    });
+    await expect(tried).rejects.toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('nobody listens at 127.0.0.1:9'),
+    });
   });
 
   async function runsOn(bin: string): Promise<void> {

@@ -1,5 +1,5 @@
 /** The program with all its commands. Without more they do nothing. */
-import { readdirSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
@@ -13,9 +13,9 @@ export async function program(
   act = (() => () => {}) as unknown as Act,
 ): Promise<Command> {
   for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
-    // Parts of `warehouse` are made by it.
-    if (!name.endsWith('.ts') || (dirname(name).endsWith('setup/warehouse') && basename(name) !== 'warehouse.ts'))
-      continue;
+    // Parts of `warehouse` and `source` are made by them.
+    const group = join(dirname(name), `${basename(dirname(name))}.ts`);
+    if (!name.endsWith('.ts') || (existsSync(join(folder, group)) && name !== group)) continue;
     const exported = (await import(join(folder, name))) as Record<string, unknown>;
     for (const [key, add] of Object.entries(exported)) {
       if (/^add[A-Z]/.test(key)) (add as AddCommand)(made, deps, act);

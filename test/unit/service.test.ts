@@ -133,6 +133,18 @@ test.each([
   expect(() => shop(more)).toThrow(sentence);
 });
 
+const since = { cursor: 'changedAt', startParam: 'since' } as const;
+test.each([
+  [{}, '2026-01-02T03:04:05.678Z'],
+  [{ datetimeFormat: "Changed >= '%Y-%m-%d %H:%M:%S'" }, "Changed >= '2026-01-02 03:04:05'"],
+  [{ datetimeFormat: '%s 100%%' }, '1767323045 100%'],
+  [{ datetimeFormat: '>=%Y-%m-%dT%H:%M:%SZ', startSlackSeconds: 1 }, '>=2026-01-02T03:04:06Z'],
+])('the service is asked for changes since a time as it writes times: %o', (more, written) => {
+  const [stream] = shop({ streams: [incremental(order, '/orders', { ...since, ...more })] }).streams;
+  const ask = { page: 1, perPage: 50, since: Date.UTC(2026, 0, 2, 3, 4, 5, 678) };
+  expect((stream as ListStream<Row>).request('default', ask).query).toMatchObject({ since: written });
+});
+
 // Nobody compiles a file of one's own.
 const wild = (make: (...args: never[]) => unknown, ...args: unknown[]) => [make(...(args as never[]))] as never;
 test.each([
@@ -146,6 +158,11 @@ test.each([
   ],
   [wild(created, order, '/orders', { cursor: 'order', startParam: 'since' }), 'order is no time that all orders have'],
   [wild(created, order, '/orders', { cursor: 'changedAt' }), 'orders has no startParam'],
+  [wild(incremental, order, '/orders', { ...since, datetimeFormat: '%Y-%m-%d' }), 'orders says no second'],
+  [
+    wild(incremental, order, '/orders', { ...since, datetimeFormat: '%q %s' }),
+    'orders has %q, which stands for nothing',
+  ],
   [wild(fullRefresh, order, '/orders', { updated_at: 'changedAt' }), 'updated_at is no option of orders'],
   [wild(fullRefresh, order, '/orders', { get: '/orders' }), 'the path /orders of orders has no :id'],
   [

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { UsageError } from '../../errors.ts';
 import type { Source } from '../../sources/source.ts';
-import { folderOfSources } from '../environment.ts';
+import { folderOfSources, writesSource } from '../environment.ts';
 
 /** A source, and the file that declares it. */
 interface Found {
@@ -24,7 +24,7 @@ const isModule = (path: string) => /\.m?[jt]s$/.test(path) && !/(?:^|\/)node_mod
 /** None without a folder. Throws UsageError if the folder, or a file in it, cannot be read or has no source. */
 export async function ownSources(): Promise<readonly Found[]> {
   const named = folderOfSources();
-  if (named === undefined) return [];
+  if (named === undefined || writesSource()) return [];
   const { folder, place } = named;
   const files = filesIn(folder, place);
   if (files.length === 0)

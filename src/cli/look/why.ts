@@ -79,12 +79,12 @@ function sweepDue({ ticket, listed, swept }: Life, { sweep }: Pick<Config, 'swee
     const last = swept.findLast(({ list }) => lists(list));
     return last ? last.as_of.getTime() + ms : listed.at.getTime();
   };
-  const whole = after(sweep.ageMs, list => list !== 'open');
+  const whole = after(sweep.ageMs, list => list !== 'open' && list !== 'recent');
   return new Date(
     openStates.includes(ticket.state ?? '')
       ? Math.min(
           whole,
-          after(openMs, () => true),
+          after(openMs, list => list !== 'recent'),
         )
       : whole,
   );

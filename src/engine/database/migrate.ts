@@ -31,7 +31,6 @@ export interface Sql {
 
 const manifest = readFileSync(new URL('../../../package.json', import.meta.url), 'utf8');
 
-// @internal Tests replace the views or the migrations of it.
 export const ownSql: Sql = {
   migrations: fileURLToPath(new URL('../../../migrations/', import.meta.url)),
   views: fileURLToPath(new URL('../../../schema/views/', import.meta.url)),

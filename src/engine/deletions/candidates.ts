@@ -24,6 +24,8 @@ const aliveAt = (shown: string) => `${shown} - $4 * interval '1 millisecond'`;
 
 interface Proven {
   readonly list: string;
+  /** SQL: the rows of a lively list. A row that entered it since its last sweep was observed then. */
+  readonly lively?: string | undefined;
   /** Range of creation times. Undefined: records without a creation time. */
   readonly created?: { readonly from: Ms; readonly to: Ms };
   readonly asOfMs: Ms;
@@ -40,11 +42,11 @@ interface Proven {
 export async function addUnshown(
   client: Client,
   claim: Claim,
-  stream: Pick<ListStream<Row>, 'lists' | 'daily'>,
+  stream: Pick<ListStream<Row>, 'lists'>,
   facts: RowFacts,
   proven: Proven,
 ): Promise<number> {
-  const { list, created, asOfMs, lookbackMs, shown } = proven;
+  const { list, lively, created, asOfMs, lookbackMs, shown } = proven;
   const [at, seen] = [createdAt(facts), lastShown(facts)];
   const range = created ? `${at} >= $6 and ${at} < $7` : `${at} is null and $6 is distinct from $7`;
   const { rowCount } = await client.query({
@@ -57,7 +59,7 @@ export async function addUnshown(
       left join sync.open_deletion_candidates o on (o.account_id, o.stream_key, o.record_id) = ($1, $2, t.id)
       where t.account_id = $1 and ${range} and t._deleted_at is null
         and ${seen} < $3 and t.id <> all ($5)
-        and ${created ? mustShow(stream, list) : 'true'}
+        and ${created ? mustShow(stream, list, lively) : 'true'}
       on conflict (account_id, stream_key, record_id) do update set
         missing_since = excluded.missing_since, alive_at = excluded.alive_at, gone_at = null, gone_since = null,
         run_id = null`,

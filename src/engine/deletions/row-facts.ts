@@ -1,7 +1,8 @@
 /** SQL made of the facts that a stream declares about its stored rows, over `t`, a row. */
-import type { ListStream, Part, Row, RowFacts } from '../../sources/source.ts';
+import type { ListStream, Lively, Part, Row, RowFacts } from '../../sources/source.ts';
 import type { Merge, Table } from '../commit/merge.ts';
 import { lastShown, readingOf } from '../database/open-candidates.ts';
+import type { Ms } from '../reading/reading.ts';
 
 export function factsOf({ key, rowFacts }: Pick<ListStream<Row>, 'key' | 'rowFacts'>): RowFacts {
   if (rowFacts === undefined) throw new Error(`stream ${key} cannot be swept`);
@@ -44,7 +45,7 @@ export const clearing = ({ details = [] }: Pick<Mortal, 'details'>): string =>
     .map(({ asOf, by }) => `, ${asOf} = null, ${by} = null`)
     .join('');
 
-type Lists = Pick<ListStream<Row>, 'lists' | 'daily'>;
+type Lists = Pick<ListStream<Row>, 'lists'>;
 
 const flagged = ({ lists }: Lists) => lists.flatMap(({ name, flag }) => (flag === undefined ? [] : [{ name, flag }]));
 
@@ -65,15 +66,25 @@ export function shownIn(stream: Lists & Pick<ListStream<Row>, 'key'>, list: stri
         and (${own.map(({ name, flag }) => `c.list = '${name}' and t.${flag}`).join(' or ')})) end`;
 }
 
-/** The rows that the list must show. $1 account, $2 stream. */
-export function mustShow(stream: Lists, list: string): string {
-  const { daily } = stream;
+/** What a lively list shows now: records that changed since `sinceMs`, which of our rows are those of `rows` in SQL. */
+export function shownBy(
+  { merge }: Pick<ListStream<Row>, 'merge'>,
+  { where, changedWithinMs }: Lively,
+  nowMs: Ms,
+): { sinceMs: Ms; rows: string } {
+  if (changedWithinMs === undefined) return { sinceMs: 0, rows: where };
+  const sinceMs = nowMs - changedWithinMs;
+  return { sinceMs, rows: `${where} and t.${merge.declared.root.version} >= '${new Date(sinceMs).toISOString()}'` };
+}
+
+/** The rows that the list must show. `lively`: where the list is a lively one. $1 account, $2 stream. */
+export function mustShow(stream: Lists, list: string, lively: string | undefined): string {
   const own = flagged(stream);
   const one = own.find(({ name }) => name === list);
   if (one) return `t.${one.flag}`;
   const others =
-    daily?.list === list
-      ? [daily.where, ...own.map(({ flag }) => `not coalesce(t.${flag}, false)`)]
+    lively !== undefined
+      ? [lively, ...own.map(({ flag }) => `not coalesce(t.${flag}, false)`)]
       : own.map(other => `not ${hidden(other)}`);
   return others.length === 0 ? 'true' : others.join(' and ');
 }

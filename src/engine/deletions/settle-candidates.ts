@@ -35,7 +35,6 @@ import { fetchRecord, fewTries, mostAccepted } from './fetch-record.ts';
 import { behindMs, goneBy, lateMs } from './lag.ts';
 import { factsOf } from './row-facts.ts';
 import { acceptsDeletions } from './swept-ranges.ts';
-import { scopeOf } from './walks.ts';
 
 /**
  * After this many consecutive failures the source is at fault, not the records. The remaining candidates wait for the
@@ -68,18 +67,18 @@ interface Stage {
 }
 
 /**
- * Confirms all candidates of a stream. Returns a message if the state of some rows could not be determined, otherwise
+ * Confirms all candidates of a stream, which had so many live rows when the sweep began. Returns a message if the state of some rows could not be determined, otherwise
  * undefined. Throws Fatal for a mass deletion.
  */
 export async function settleCandidates(
   ctx: Context,
   claim: Claim,
   stream: ListStream<Row>,
+  rows: number,
 ): Promise<string | undefined> {
   await forgetKnown(ctx.pg, claim);
   const source = sourceOf(ctx, stream.source);
   await askAnew(ctx.pg, claim, staleBefore(ctx, source));
-  const { rows } = await scopeOf(ctx.pg, claim, stream);
   const { gone, left } = await countCandidates(ctx.pg, claim);
   const accepts = gone + left === 0 || (await acceptsDeletions(ctx.pg, claim.run));
   const most = await mostAccepted(ctx, claim, rows, accepts);

@@ -8,7 +8,7 @@
  * Other lists are walked whole. Their candidates are added after a complete walk. See settle-candidates.ts.
  */
 
-import type { ListStream, Row, RowFacts } from '../../sources/source.ts';
+import type { ListStream, Lively, Row, RowFacts } from '../../sources/source.ts';
 import { count } from '../../words.ts';
 import { openSince } from '../commit/rejects.ts';
 import { type Context, type Outcome, sourceNow, sourceOf } from '../context.ts';
@@ -24,14 +24,15 @@ import { inFewer } from '../reading/fewer.ts';
 import { gapIn, type Ms, type Proof, type Step } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { beginAgain } from '../runs/ranges.ts';
+import { lastEnd } from '../runs/runs.ts';
 import { addUnshown, addUnwalked } from './candidates.ts';
-import { dueAgeMs, type Rotating, rotationOf } from './rotation.ts';
-import { factsOf } from './row-facts.ts';
+import { dueAgeMs, type Rotating, readBy, restsUntilMs, rotationOf } from './rotation.ts';
+import { factsOf, shownBy } from './row-facts.ts';
 import { settleCandidates } from './settle-candidates.ts';
 import { noteSwept } from './swept-ranges.ts';
 import { beginWalk, coverWalked, isUndated, nextDue, noteChecked, scopeOf, walkedBy, walkName } from './walks.ts';
 
-/** Due age of the daily part. Shorter than a day, so that every nightly run finds the part due. */
+/** Due age of a lively list that is read each night. Shorter than a day, so that every nightly run finds it due. */
 const dailyMs = 20 * 3_600_000;
 /** Replies of a walk may be slower than its first reply, so their as_of may be slightly earlier. */
 const slackMs = 60_000;
@@ -48,16 +49,20 @@ interface Sweep {
   /** Number of stored rows, which is the expected number of records. */
   readonly rows: number;
   readonly rotation: readonly Rotating[];
+  /** Lists that a run of this period has tried. */
+  readonly resting: readonly Rotating[];
 }
 
 export async function sweepStream(ctx: Context, claim: Claim, stream: ListStream<Row>): Promise<Outcome> {
-  const started = new Date(ctx.clock.now());
   const facts = factsOf(stream);
+  const now = new Date(ctx.clock.now());
+  const last = await lastEnd(ctx.pg, claim, readBy.sweep, now);
   const rotation = await rotationOf(ctx, sourceOf(ctx, stream.source));
-  const sweep: Sweep = { ctx, claim, stream, facts, rotation, ...(await scopeOf(ctx.pg, claim, stream)) };
+  const resting = rotation.filter(one => !claim.again && restsUntilMs(ctx, one, last) > now.getTime());
+  const sweep: Sweep = { ctx, claim, stream, facts, rotation, resting, ...(await scopeOf(ctx.pg, claim, stream)) };
   const gaps = 'before' in facts.created ? await sweepWhole(sweep) : await sweepLists(sweep);
-  const unknown = await settleCandidates(ctx, claim, stream);
-  const rejects = await openSince(ctx.pg, claim, started);
+  const unknown = await settleCandidates(ctx, claim, stream, sweep.rows);
+  const rejects = await openSince(ctx.pg, claim, now);
   const missing = [
     ...gaps,
     ...(unknown === undefined ? [] : [unknown]),
@@ -70,6 +75,9 @@ export async function sweepStream(ctx: Context, claim: Claim, stream: ListStream
 const dueBefore = ({ ctx, stream, rotation }: Sweep, list: string, ageMs = ctx.sweep.ageMs): Ms =>
   sourceNow(ctx, stream.source) -
   dueAgeMs(rotation, { stream: stream.key, list, ageMs, lookbackMs: sourceOf(ctx, stream.source).lookbackMs });
+
+const rests = ({ stream, resting }: Sweep, list: string): boolean =>
+  resting.some(one => one.stream === stream.key && one.list === list);
 
 // --- by creation
 // -------------------------------------------------------------------------------------------------------
@@ -88,18 +96,29 @@ async function sweepLists(sweep: Sweep): Promise<string[]> {
   if (gaps.length === 0 && (await nextDue(ctx.pg, claim, first, { afterMs: 0, checkedMs: 1 }))?.fromMs === 0)
     gaps.push(...(await sweepList(sweep, first)));
   // A sweep requested with `again` has just read these records in the other lists.
-  if (stream.daily && !claim.again) gaps.push(...(await sweepList(sweep, stream.daily.list, dailyMs)));
+  if (claim.again) return gaps;
+  for (const lively of stream.lively ?? [])
+    if (
+      lively.changedWithinMs === undefined ||
+      sweep.rotation.some(one => one.stream === stream.key && one.list === lively.list)
+    )
+      gaps.push(...(await sweepList(sweep, lively.list, { lively, ageMs: dailyMs })));
   return gaps;
 }
 
-async function sweepList(sweep: Sweep, list: string, ageMs?: number): Promise<string[]> {
+async function sweepList(
+  sweep: Sweep,
+  list: string,
+  { lively, ageMs }: { lively?: Lively; ageMs?: number } = {},
+): Promise<string[]> {
   const { ctx, claim } = sweep;
+  if (rests(sweep, list)) return [];
   const checkedMs = dueBefore(sweep, list, ageMs);
   const gaps: string[] = [];
   for (let afterMs = 0; ; ) {
     const due = await nextDue(ctx.pg, claim, list, { afterMs, checkedMs });
     if (due === undefined) return gaps;
-    gaps.push(...(await sweepPart(sweep, list, due)));
+    gaps.push(...(await sweepPart(sweep, list, due, lively)));
     if (due.untilMs === undefined) return gaps;
     afterMs = due.untilMs;
   }
@@ -112,8 +131,12 @@ async function sweepPart(
   sweep: Sweep,
   list: string,
   { fromMs, untilMs }: { fromMs: Ms; untilMs: Ms | undefined },
+  lively?: Lively,
 ): Promise<string[]> {
-  const { ctx, claim, stream, sinceMs, rows } = sweep;
+  const { ctx, claim, stream, rows } = sweep;
+  // One bound for the request and for the rows that it must show.
+  const part = lively && shownBy(stream, lively, sourceNow(ctx, stream.source));
+  const sinceMs = Math.max(sweep.sinceMs, part?.sinceMs ?? 0);
   const { lookbackMs } = sourceOf(ctx, stream.source);
   const [{ name: first }] = stream.lists;
   const options: CreationOptions = {
@@ -144,7 +167,7 @@ async function sweepPart(
     const proof = step.done ? step.value : step.value.proof;
     const isEnd = isRead && step.done && untilMs === undefined && list === first;
     const more = async (client: Client) => {
-      await noteProof(client, sweep, list, proof, shown);
+      await noteProof(client, sweep, { list, lively: part?.rows }, proof, shown);
       if (isEnd) await noteUndated(client, sweep, reply.asOf);
     };
     if (isRead) {
@@ -166,14 +189,21 @@ async function sweepPart(
 async function noteProof(
   client: Client,
   { ctx, claim, stream, facts }: Sweep,
-  list: string,
+  { list, lively }: { list: string; lively: string | undefined },
   { covered, asOf }: Proof,
   shown: Shown,
 ): Promise<void> {
   if (covered === undefined || asOf === undefined) return;
   const { lookbackMs } = sourceOf(ctx, stream.source);
   const ids = [...shown].filter(([, one]) => one.asOf >= asOf).map(([id]) => id);
-  await addUnshown(client, claim, stream, facts, { list, created: covered, asOfMs: asOf, lookbackMs, shown: ids });
+  await addUnshown(client, claim, stream, facts, {
+    list,
+    lively,
+    created: covered,
+    asOfMs: asOf,
+    lookbackMs,
+    shown: ids,
+  });
   await noteSwept(client, claim, list, covered, asOf - lookbackMs);
 }
 
@@ -197,6 +227,7 @@ async function sweepWhole(sweep: Sweep): Promise<string[]> {
   const { ctx, claim, stream, facts, rows } = sweep;
   const { lookbackMs } = sourceOf(ctx, stream.source);
   const [{ name: list }] = stream.lists;
+  if (rests(sweep, list)) return [];
   // Only a range from the beginning is due. Newer records were checked when they were first read.
   const due = await nextDue(ctx.pg, claim, list, { afterMs: 0, checkedMs: dueBefore(sweep, list) });
   if (due === undefined || due.fromMs > 0) return [];

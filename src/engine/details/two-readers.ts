@@ -186,7 +186,8 @@ class Both {
       const first = await pending.first(when, scope);
       const records = isRipe(first, when) ? await pending.next(when, batch.records, scope) : [];
       yield* this.#forAWhile(records);
-      await this.#commits.done();
+      // Without records of its own it leaves those of the backlog to wait for others.
+      if (records.length > 0) await this.#commits.done();
       const mine = { ...wanted, fromMs: Math.max(wanted.fromMs ?? 0, scope.fromMs) };
       if (done && ((await isOver()) || !(await pending.any(when, mine)))) return;
       if (records.length > 0) continue;

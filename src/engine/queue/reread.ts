@@ -1,12 +1,13 @@
 /**
  * Opens the runs that read lists again when their time in the rotation has come. Fresh changes never wait for sweeps: their lane has
  * the lowest rank. A list that a sync reads whole, such as users, is read by a fresh run, as at night. The times between look and
- * look are held in memory: a worker that starts looks at once.
+ * look are held in memory: a worker that starts looks at once. How long a list rests follows from the last run of its stream.
  */
 import type { Context, OpenSource } from '../context.ts';
-import { type Due, dueOf, rotationOf } from '../deletions/rotation.ts';
+import { type Due, dueOf, promisesOf, readBy, restsUntilMs, rotationOf } from '../deletions/rotation.ts';
+import { keepTargets } from '../runs/freshness-targets.ts';
 import { notPaused } from '../runs/pauses.ts';
-import { isOpen, lastEnd, openRun, type RunKind, withAccount } from '../runs/runs.ts';
+import { isOpen, lastEnd, openRun, withAccount } from '../runs/runs.ts';
 
 /** Longest time between two looks: lists grow, people sweep, and a pause ends. */
 const anywayMs = 15 * 60_000;
@@ -14,9 +15,6 @@ const anywayMs = 15 * 60_000;
 const againMs = 60_000;
 /** A person must confirm a mass deletion. The nightly run asks again. */
 const dayMs = 24 * 3_600_000;
-
-/** The runs that read a stream again, by the kind that the rotation opens. */
-const readBy: Record<Due['kind'], readonly RunKind[]> = { sweep: ['sweep'], fresh: ['sync', 'fresh', 'nightly'] };
 
 export interface Rereading {
   /** Opens what is due. Returns true if it opened a run. */
@@ -26,13 +24,13 @@ export interface Rereading {
 export function keepRereading(ctx: Context, opener: number): Rereading {
   /** By source: when to look next, by the monotonic clock. */
   const nextMs = new Map<string, number>();
-  /** As of when each list was read when a run was opened for it. A run that leaves it so did not help: the list rests for its period. */
-  const tried = new Map<string, number>();
 
   async function lookAt(source: OpenSource): Promise<boolean> {
     const nowMs = ctx.clock.monotonic();
     if (nowMs < (nextMs.get(source.name) ?? 0)) return false;
-    const all = dueOf(ctx, await rotationOf(ctx, source));
+    const rotation = await rotationOf(ctx, source);
+    await keepTargets(ctx.pg, ctx.account, promisesOf(ctx, source, rotation), { rereadOf: source.name });
+    const all = dueOf(ctx, rotation);
     const looks: (number | 'opened')[] = [];
     for (const due of all) looks.push(due.inMs > 0 ? due.inMs : await open(due));
     const soonestMs = Math.min(anywayMs, ...looks.filter(one => one !== 'opened'));
@@ -45,14 +43,14 @@ export function keepRereading(ctx: Context, opener: number): Rereading {
     withAccount(ctx.pg, ctx.account, async client => {
       const now = new Date(ctx.clock.now());
       const last = await lastEnd(client, { account: ctx.account, stream: key }, readBy[kind], now);
-      const rests = lists.map(one => (tried.get(`${key} ${one.list}`) === one.checkedMs ? one.everyMs : 0));
-      const restMs = last?.massDeletion ? dayMs : Math.min(...rests);
-      const untilMs = Math.max((last?.endedMs ?? 0) + restMs, last?.deferredMs ?? 0);
+      const restMs = last?.massDeletion
+        ? last.endedMs + dayMs
+        : Math.min(...lists.map(one => restsUntilMs(ctx, one, last)));
+      const untilMs = Math.max(restMs, last?.deferredMs ?? 0);
       if (untilMs > now.getTime()) return untilMs - now.getTime();
       if ((await notPaused(client, ctx.account, [key])).length === 0) return anywayMs;
       if ((await isOpen(client, ctx.account, [key], readBy[kind])) !== undefined) return anywayMs;
       await openRun(client, { account: ctx.account, kind, streams: [key], opener }, now);
-      for (const { list, checkedMs } of lists) tried.set(`${key} ${list}`, checkedMs);
       return 'opened';
     });
 

@@ -170,18 +170,25 @@ export function inOneOrder(there: readonly string[], back: readonly string[]): b
  */
 export function* inOrder(ask: Ask & { since: Ms }, proof: Proof): Generator<Step, Page, Page> {
   let unreadable = false;
+  let first: Ms | undefined;
   for (let readings = 1; readings <= mostReadings; readings++) {
     const page: Page = yield { ask, proof: readings === 1 ? proof : {} };
     const times = page.rows.map(row => row.time);
     const ordered = times.every((time, i) => time >= (i === 0 ? ask.since : times[i - 1]!));
     unreadable = times.length === 0 && page.arrived >= ask.perPage && ask.since > -secondMs;
     if (ordered && !unreadable) return page;
+    first = times.every((time, i) => i === 0 || time >= times[i - 1]!) ? times[0] : undefined;
   }
   const list = `the list of ${new Date(ask.since).toISOString()} and later`;
-  throw unreadable
+  if (unreadable)
+    throw new Fatal(
+      `${list} came ${mostReadings} times with a full page of records that cannot be read`,
+      'sync.rejects tells what is wrong with them. Until one can be read, the rest of the list is unknown.',
+    );
+  throw first !== undefined
     ? new Fatal(
-        `${list} came ${mostReadings} times with a full page of records that cannot be read`,
-        'sync.rejects tells what is wrong with them. Until one can be read, the rest of the list is unknown.',
+        `${list} began ${mostReadings} times with a record of ${new Date(first).toISOString()}`,
+        'The source shows older records than it is asked for. If it always does so, by a second or two, declare startSlackSeconds. Nothing was claimed as complete.',
       )
     : new Fatal(
         `${list} came out of order, ${mostReadings} times`,

@@ -9,7 +9,7 @@ import type { Heard } from '../http/send.ts';
 
 const kept = 30;
 const everyMs = 5000;
-/** Shorter interval after a failure, because people want to see the reason of a wait soon. */
+/** Shorter interval for a failure or a wait that is not shown yet, because people want to see its reason soon. */
 const troubledMs = 1000;
 
 export interface LoggedRequest {
@@ -31,6 +31,9 @@ export interface RequestLog {
   end(): Promise<void>;
 }
 
+/** A status and a reason, however long the wait. */
+const kindOf = ({ status, says }: Heard) => `${status} ${says?.replaceAll(/\d+/g, '')}`;
+
 /** Logs the requests of one job. `stream` is the key of the stream. */
 export function keepRequestLog(
   { pg, clock, account }: { pg: pg.Pool; clock: Clock; account: string },
@@ -40,10 +43,13 @@ export function keepRequestLog(
   let writing: Promise<void> | undefined;
   let wroteMs = clock.monotonic();
   let isDirty = false;
+  /** What was written last, by kind: at a full budget each request waits for credits. */
+  let shown = new Set<string>();
 
   async function write(): Promise<void> {
     isDirty = false;
     wroteMs = clock.monotonic();
+    shown = new Set(last.map(kindOf));
     await byKey(
       pg,
       'log requests',
@@ -59,7 +65,7 @@ export function keepRequestLog(
       last.push({ ...one, at: new Date(clock.now()) });
       if (last.length > kept) last.shift();
       isDirty = true;
-      const restMs = one.status === 200 ? everyMs : troubledMs;
+      const restMs = one.status === 200 || shown.has(kindOf(one)) ? everyMs : troubledMs;
       if (writing !== undefined || clock.monotonic() - wroteMs < restMs) return;
       writing = write().finally(() => {
         writing = undefined;

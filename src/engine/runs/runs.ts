@@ -2,7 +2,7 @@
 import pg from 'pg';
 import { exitCodes, Fatal, Interrupted, messageOf, outageIn, ShelfdeskError, Spent } from '../../errors.ts';
 import { upperFirst } from '../../words.ts';
-import { byKey, type Client, durably, transaction, withPlansByKey } from '../database/pool.ts';
+import { byKey, type Client, durably, type Queryable, transaction, withPlansByKey } from '../database/pool.ts';
 import { type StreamKey, sourceAndStream } from '../database/stream-key.ts';
 import { cleanText } from '../json-text.ts';
 import { noteHandOffs } from './hand-offs.ts';
@@ -263,21 +263,21 @@ export async function isResting(
 }
 
 /**
- * When the last run of these kinds that has ended with the stream did so, in ms; undefined if there is none. `massDeletion`: it has
+ * When the last run of these kinds that has ended with the stream began and did so, in ms; undefined if there is none. `massDeletion`: it has
  * found one, which a person must confirm.
  */
 export async function lastEnd(
-  client: Client,
+  db: Queryable,
   { account, stream }: { account: string; stream: StreamKey },
   kinds: readonly RunKind[],
   now: Date,
-): Promise<{ endedMs: number; massDeletion: boolean; deferredMs: number | null } | undefined> {
+): Promise<{ begunMs: number; endedMs: number; massDeletion: boolean; deferredMs: number | null } | undefined> {
   // A clock that was ahead may have noted an end that is still to come.
-  const { rows } = await client.query(
-    `select extract(epoch from ended)::float8 * 1000 as "endedMs", extract(epoch from deferred_until)::float8 * 1000 as "deferredMs",
+  const { rows } = await db.query(
+    `select extract(epoch from started_at)::float8 * 1000 as "begunMs", extract(epoch from ended)::float8 * 1000 as "endedMs", extract(epoch from deferred_until)::float8 * 1000 as "deferredMs",
        coalesce(state = 'failed' and error like '%seem to have been deleted at the source%', false) as "massDeletion"
      from (
-       select s.run_id, s.state, s.error, s.deferred_until, coalesce(s.finished_at, r.finished_at) as ended
+       select s.run_id, r.started_at, s.state, s.error, s.deferred_until, coalesce(s.finished_at, r.finished_at) as ended
        from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id
        where s.account_id = $1 and s.stream_key = $2 and r.kind = any($3)) one
      where ended <= $4 order by run_id desc limit 1`,

@@ -16,6 +16,7 @@ import { type Alarm, compareProblems, noteTold, noteUntold, takeAlarm } from './
 const alarming = [
   'nightly_late',
   'past_target',
+  'reread_late',
   'credits_refused',
   'audit_found_drift',
   'hand_off_undelivered',

@@ -26,7 +26,7 @@ interface ListQuery {
 export interface TicketsQuery extends ListQuery {
   id?: readonly string[];
   inbox_id?: readonly string[];
-  state?: readonly ('open' | 'hold')[];
+  state?: readonly ('open' | 'hold' | 'closed')[];
   /** The word `null` selects unassigned tickets. */
   user_id?: readonly string[];
   type?: readonly string[];

@@ -19,8 +19,10 @@ import { personalRules } from './personal/rules.ts';
 import { channels, type Ticket, ticket } from './records.ts';
 import { rowsOf } from './rows-of.ts';
 
-/** List of open and held tickets. Only a sweep reads this list. */
+/** Lists that only sweeps read: of open and held tickets, and of closed tickets that changed lately. */
 const open = 'open';
+const recent = 'recent';
+const recentMs = 14 * 86_400_000;
 
 const { whenChanged, ours } = readingsIn(['messages'], 'updated_at');
 
@@ -39,7 +41,7 @@ export const tickets: ListStream<Ticket> = {
   paging,
   request: (list, ask) =>
     listTickets({
-      ...(list === open ? { state: ['open', 'hold'] } : list !== 'default' && { [list]: true }),
+      ...filterOf(list),
       ...(ask.order === 'created' ? byCreation(ask) : byUpdate(ask)),
       ...(ask.only?.type !== undefined && { type: [ask.only.type] }),
       ...(ask.only?.user_id !== undefined && { user_id: [ask.only.user_id] }),
@@ -51,7 +53,10 @@ export const tickets: ListStream<Ticket> = {
   orderedBy: (record, order) => timeOf((order === 'created' ? record.created_at : record.updated_at) ?? ''),
   get: getTicket,
   quiet: { label_ids: 'label edits', state: 'state changes', snoozed_until: 'state changes' },
-  daily: { list: open, where: `t.state in ('open', 'hold')` },
+  lively: [
+    { list: open, where: `t.state in ('open', 'hold')` },
+    { list: recent, where: `t.state = 'closed'`, changedWithinMs: recentMs },
+  ],
   rowFacts: { created: { at: 'created_at', checkedAt: readingOf('messages').asOf } },
   details: ['messages'],
   parts: [
@@ -92,6 +97,12 @@ export const tickets: ListStream<Ticket> = {
   ),
   ...factsOf(ticket),
 };
+
+function filterOf(list: string): TicketsQuery {
+  if (list === open) return { state: ['open', 'hold'] };
+  if (list === recent) return { state: ['closed'] };
+  return list === 'default' ? {} : { [list]: true };
+}
 
 function byUpdate({ since, order }: Ask): TicketsQuery {
   return {

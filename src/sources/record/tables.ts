@@ -9,12 +9,14 @@ import type { SourceTable } from '../source.ts';
 import { columnsOf } from './columns.ts';
 import { type AnyRecord, fieldsThatAre } from './record.ts';
 
-/** `invoices` → `invoice_id` */
-export const parentColumn = ({ name }: AnyRecord): string =>
-  `${name
+/** `invoices` → `invoice_id`. The mirror has a column `account_id` itself: parts of `accounts` name `parent_account_id`. */
+export function parentColumn({ name }: Pick<AnyRecord, 'name'>): string {
+  const one = name
     .replace(/ies$/, 'y')
     .replace(/(ss|x|ch|sh)es$/, '$1')
-    .replace(/([^s])s$/, '$1')}_id`;
+    .replace(/([^s])s$/, '$1');
+  return one === 'account' ? 'parent_account_id' : `${one}_id`;
+}
 
 /** The table of the record, then those of the records within it. */
 export function tablesOf(schema: string, record: AnyRecord): SourceTable[] {

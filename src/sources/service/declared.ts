@@ -50,6 +50,10 @@ export interface IncrementalOptions<R extends AnyRecord> extends ListOptions {
   readonly cursor: CertainTimesOf<R>;
   /** The parameter that wants records since a time, inclusive or not. */
   readonly startParam: string;
+  /** How the value is written, in UTC: `>=%Y-%m-%d %H:%M:%S`, or `%s` for seconds since 1970. Default: ISO 8601, as in 2026-01-01T00:00:00.000Z. */
+  readonly datetimeFormat?: string;
+  /** The service shows records that are so much older than it is asked for, so it is asked for a later time. Default: 0. */
+  readonly startSlackSeconds?: number;
 }
 
 export interface DetailsOptions extends Omit<Options, 'schedule'> {

@@ -10,8 +10,9 @@ import { type Dialect, fixedToken } from '../../engine/http/dialect.ts';
 import { exitCodes, Fatal } from '../../errors.ts';
 import { lakeTablesOf } from '../record/lake.ts';
 import { contactsOf } from '../record/personal.ts';
-import { type AnyRecord, columnNameOf, type Facts, fieldsThatAre } from '../record/record.ts';
+import { type AnyRecord, type Facts, fieldsThatAre } from '../record/record.ts';
 import type { Connection, Source, SourceTable, Uses } from '../source.ts';
+import { wrongIn } from './datetime-format.ts';
 import type {
   DeclaredDetails,
   DeclaredStream,
@@ -22,6 +23,7 @@ import type {
   Shared,
 } from './declared.ts';
 import { forecastOf } from './details.ts';
+import { isName, longestName, takenSchema } from './names.ts';
 import { limitOf, missingIn, wholeReader } from './paginator.ts';
 import { streamsOf, tablesOfStream } from './streams.ts';
 
@@ -78,7 +80,7 @@ export function defineService<const N extends string>(service: Service<N>): Sour
   };
   const streams = streamsOf(service, declared);
   const tables = tablesOf(name, declared);
-  return {
+  const source: Source<Part<N>> = {
     ...{ name, label, unit: 'request', address: names.address, requires: `${names.address} and ${names.key}` },
     settings: {
       [names.address]: {
@@ -120,7 +122,14 @@ export function defineService<const N extends string>(service: Service<N>): Sour
       return parts;
     },
   };
+  services.set(source, service);
+  return source;
 }
+
+const services = new WeakMap<object, Service<string>>();
+
+/** The declaration of a source; undefined if it is made in another way. */
+export const serviceOf = (source: object): Service<string> | undefined => services.get(source);
 
 const limitName = (name: string, { per }: Limit) => `${name.toUpperCase()}_REQUESTS_PER_${per.toUpperCase()}`;
 
@@ -239,12 +248,6 @@ const usesOf = (tables: readonly SourceTable[]): Uses => {
   );
 };
 
-/** Schemas that are there already. */
-const taken = /^(sync|safe|analytics|internal|lake|public|information_schema|pg_.*)$/;
-const longestName = 40;
-const isName = (name: string) =>
-  /^[a-z][a-z0-9_]*$/.test(name) && columnNameOf(name) === name && name.length <= longestName;
-
 function refuseWrong(service: Service<string>): void {
   const { name, limits, paginator, streams } = service;
   const refuse = (what: string, remedy: string) => new Fatal(`source ${name}: ${what}`, remedy, exitCodes.usage);
@@ -253,7 +256,7 @@ function refuseWrong(service: Service<string>): void {
     throw refuse('it has no limits, or one that allows nothing', 'Name what the service allows: [perMinute(60)].');
   if (!Array.isArray(streams) || streams.length === 0)
     throw refuse('it has no streams', 'Declare its lists as streams.');
-  if (taken.test(name)) throw refuse('a schema of this name is there already', 'Give the source another name.');
+  if (takenSchema.test(name)) throw refuse('a schema of this name is there already', 'Give the source another name.');
   if (new Set(limits.map(({ per }) => per)).size < limits.length)
     throw refuse('it has two limits of the same time', 'Declare the tighter one.');
   if (limits.some(one => one.remaining !== undefined && one !== longestOf(limits)))
@@ -332,7 +335,14 @@ const inService: Record<keyof Service<string>, true> = {
 };
 const inStream: Record<keyof Options, true> = {
   ...{ dataSelector: true, params: true, paginator: true, schedule: true, target: true, get: true, getSelector: true },
-  ...{ deletionsUnknown: true, updatedAt: true, cursor: true, startParam: true },
+  ...{
+    deletionsUnknown: true,
+    updatedAt: true,
+    cursor: true,
+    startParam: true,
+    datetimeFormat: true,
+    startSlackSeconds: true,
+  },
   ...{ cursorParam: true, hasMorePath: true, deletes: true, parent: true, ageDays: true },
 };
 
@@ -349,7 +359,13 @@ function refuseOptions({ kind, record, options }: DeclaredStream, refuse: Refuse
   if (kind !== 'full refresh' && kind !== 'details' && !Object.hasOwn(options, needed))
     throw refuse(`${record.name} has no ${needed}`, `Name the parameter as ${needed}.`);
   const fields: Readonly<Record<string, Facts | undefined>> = record.fields;
-  const { deletes, cursor, get } = options as Partial<Options>;
+  const { deletes, cursor, get, datetimeFormat } = options as Partial<Options>;
+  const wrong = datetimeFormat === undefined ? undefined : wrongIn(datetimeFormat);
+  if (wrong !== undefined)
+    throw refuse(
+      `datetimeFormat of ${record.name} ${wrong}`,
+      'Write the time with %Y %m %d %H %M %S, or as seconds since 1970 with %s.',
+    );
   const named = deletes === undefined ? [] : [deletes.id, deletes.at, ...('type' in deletes ? [deletes.type] : [])];
   const unknown = named.find(name => fields[name]?.is !== 'column');
   if (unknown !== undefined)

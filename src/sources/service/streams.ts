@@ -11,10 +11,11 @@ import { exitCodes, Fatal, Retry } from '../../errors.ts';
 import { declaredRules } from '../../privacy/declared.ts';
 import { checkOf, factsOf, timeOf } from '../record/check.ts';
 import { personalOf } from '../record/personal.ts';
-import { columnNameOf, type Facts } from '../record/record.ts';
+import { type AnyRecord, columnNameOf, type Facts } from '../record/record.ts';
 import { mergeOf, parentColumn, tablesOf } from '../record/tables.ts';
 import { identify, type ListStream, type Part, type Row, type SourceTable, type Stream } from '../source.ts';
-import type { DeclaredList, DeclaredStream, ListOptions, Shared } from './declared.ts';
+import { writtenAs } from './datetime-format.ts';
+import type { DeclaredList, DeclaredStream, IncrementalOptions, ListOptions, Shared } from './declared.ts';
 import { detailsOf } from './details.ts';
 import { limitOf, type Paginator, pageRequest, sized, timedReader, valueAt, wholeReader } from './paginator.ts';
 
@@ -192,7 +193,7 @@ function requestOf(shared: Shared, stream: DeclaredList, ask: Ask, record: Reque
       : pageRequest(pages, within, ask, stream.kind === 'full refresh');
   const since =
     'startParam' in stream.options && ask.since !== undefined
-      ? { [stream.options.startParam]: new Date(ask.since).toISOString() }
+      ? { [stream.options.startParam]: startOf(stream.options, ask.since) }
       : {};
   return {
     ...page,
@@ -206,6 +207,13 @@ function requestOf(shared: Shared, stream: DeclaredList, ask: Ask, record: Reque
     ...(within !== undefined && { within }),
     ...{ kind: stream.record.name, record },
   };
+}
+
+type Start = Pick<IncrementalOptions<AnyRecord>, 'datetimeFormat' | 'startSlackSeconds'>;
+
+function startOf({ datetimeFormat, startSlackSeconds = 0 }: Start, sinceMs: number): string {
+  const ms = sinceMs + startSlackSeconds * 1000;
+  return datetimeFormat === undefined ? new Date(ms).toISOString() : writtenAs(datetimeFormat, ms);
 }
 
 function feedRequest(

@@ -164,6 +164,22 @@ const cases: Record<string, Case> = {
     says: /tickets is 2 min behind; 60 s were promised/,
     remedy: /FRESHNESS_TARGETS/,
   },
+  reread_late: {
+    stream: 'customers',
+    severity: 'warning',
+    break: async name => {
+      await ran(name, 'sync', 'customers', 'completed', { ago: '9 days' });
+      await rows(
+        `insert into sync.targets values ($1, 'reread helpdesk.customers', '6 h'), ($1, 'reread helpdesk.tickets', '6 h')`,
+        name,
+      );
+      await rows(`update sync.workers set started_at = now() - interval '8 days' where account_id = $1`, name);
+    },
+    mend: sql(`insert into sync.swept (account_id, source, stream, list, created, as_of, run_id)
+         values ($1, 'helpdesk', 'customers', 'default', tstzrange('1970-01-01', now() - interval '5 h'), now() - interval '5 h', 1)`),
+    says: /^All of customers was last read again 9 d ago; 6 h were promised\./,
+    remedy: /SWEEP_SHARE_PERCENT.*sweep customers/,
+  },
   credits_refused: {
     severity: 'warning',
     break: sql(`insert into sync.credit_minutes (account_id, minute, credit_limit, refused, source)
@@ -289,6 +305,49 @@ test.for(Object.keys(cases))('%s begins and ends', async problem => {
   expect(found.remedy).toMatch(remedy);
   await mend(name);
   expect(await problems(name)).not.toContain(said);
+});
+
+test('the failed sweep of a night is cured by a later sweep of the same stream, and of no other', async () => {
+  const name = await account('of-swept-night');
+  await rows(`update sync.targets set target = '1 h' where account_id = $1`, name);
+  const run = await ran(name, 'sweep', 'tickets', 'failed', { error: 'it broke', code: 1, ago: '5 minutes' });
+  await slot(name, 'nightly', '5 minutes', run);
+  await rows(
+    `update sync.schedule_slots p set claimed_at = r.started_at from sync.stored_runs r where p.account_id = $1 and r.id = $2`,
+    name,
+    run,
+  );
+  expect(await problems(name)).toEqual(['run_failed tickets']);
+  expect(await one(name, 'run_failed')).toMatchObject({ severity: 'critical' });
+  // What fails has its own problem; once it has ended otherwise, the night has it.
+  await ran(name, 'sweep', 'customers', 'completed');
+  await ran(name, 'sync', 'tickets', 'completed');
+  await ran(name, 'sweep', 'tickets', 'interrupted');
+  expect(await problems(name)).toEqual(['run_failed tickets']);
+  await rows(`update sync.stored_run_streams set state = 'interrupted' where run_id = $1`, run);
+  expect(await problems(name)).toEqual(['nightly_failed']);
+  await ran(name, 'sweep', 'customers', 'completed');
+  expect(await problems(name)).toEqual(['nightly_failed']);
+  await ran(name, 'sweep', 'tickets', 'partial');
+  expect(await problems(name)).toEqual([]);
+});
+
+test('a re-reading is not late in the first periods of a worker, nor where a failed sweep says why', async () => {
+  const name = await account('of-reread');
+  await cases.reread_late!.break(name);
+  expect(await problems(name)).toEqual(['reread_late customers']);
+  // The daily quota is used up.
+  const run = await ran(name, 'sweep', 'customers', 'waiting');
+  await rows(`update sync.stored_run_streams set deferred_until = now() + interval '1 h' where run_id = $1`, run);
+  expect(await problems(name)).toEqual([]);
+  await rows(`update sync.stored_run_streams set deferred_until = null where run_id = $1`, run);
+  expect(await problems(name)).toEqual(['reread_late customers']);
+  await ran(name, 'sweep', 'customers', 'failed', { error: 'it broke', code: 1 });
+  expect(await problems(name)).toEqual(['run_failed customers']);
+  await ran(name, 'sweep', 'customers', 'partial');
+  expect(await problems(name)).toEqual(['reread_late customers']);
+  await rows(`update sync.workers set started_at = now() - interval '5 h' where account_id = $1`, name);
+  expect(await problems(name)).toEqual([]);
 });
 
 test('of what is paused only that is said, and a first load is not late', async () => {

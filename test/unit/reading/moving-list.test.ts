@@ -203,7 +203,8 @@ describe('a source that does not keep to its word', () => {
     const run = given({ layout });
     const oldest = new ModelList({ ...quiet, layout });
     const error = readSpoilt(run, page => ({ ...oldest.answer({ since: 0, page: 1, perPage }), total: page.total }));
-    expect(error.message).toMatch(/came out of order, 5 times$/);
+    expect(error.message).toMatch(/ and later began 5 times with a record of 2026-03-01T11:/);
+    expect(error.remedy).toContain('startSlackSeconds');
     expect(run.list.asked).toHaveLength(1 + 5);
     expect(run.mirror.covered).toEqual([{ from, to: second(run, 4) }]);
   });

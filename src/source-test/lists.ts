@@ -1,0 +1,192 @@
+/** The replies of a service that is true to a declaration: lists, single records, details. Pure. */
+import type { Paginator } from '../sources/service/paginator.ts';
+import type { Meaning, Order } from './meaning.ts';
+import { type Item, type Shelf, shownOf, type World, written, writtenPart } from './world.ts';
+
+/** A reply: `ids` of the records that it shows, for the story. */
+export interface Answer {
+  readonly stream: string;
+  readonly status: number;
+  readonly body: unknown;
+  readonly ids: readonly string[];
+}
+
+/** The stream that a path belongs to. */
+export interface Asked {
+  readonly meaning: Meaning;
+  readonly kind: 'list' | 'one' | 'details';
+  readonly id: string;
+}
+
+const matching = (template: string, path: string): string | undefined => {
+  const [before, after = ''] = template.split(':id');
+  if (!path.startsWith(before!) || !path.endsWith(after) || path.length <= before!.length + after.length)
+    return undefined;
+  const id = path.slice(before!.length, path.length - after.length);
+  return id.includes('/') ? undefined : decodeURIComponent(id);
+};
+
+/** What a path asks for; undefined: the service does not know it. */
+export function askedOf(meanings: readonly Meaning[], path: string): Asked | undefined {
+  for (const meaning of meanings) {
+    const { stream } = meaning;
+    if (stream.kind !== 'details' && stream.path === path) return { meaning, kind: 'list', id: '' };
+  }
+  for (const meaning of meanings) {
+    const { stream } = meaning;
+    const of = stream.kind === 'details' ? matching(stream.path, path) : undefined;
+    if (of !== undefined) return { meaning, kind: 'details', id: of };
+    const get = 'get' in stream.options ? stream.options.get : undefined;
+    const id = get === undefined ? undefined : matching(get, path);
+    if (id !== undefined) return { meaning, kind: 'one', id };
+  }
+  return undefined;
+}
+
+export function answer(world: World, { meaning, kind, id }: Asked, query: URLSearchParams): Answer {
+  const { name } = meaning;
+  const shelf = world.shelves.get(name)!;
+  const show = (item: Item, of = shelf) => written(item, shownOf(item, world.nowMs)!, of, world.behaviour.grainMs);
+  const none = { stream: name, status: 404, body: { error: 'not found' }, ids: [] };
+  if (kind === 'one') {
+    const item = shelf.items.get(id);
+    if (item === undefined || shownOf(item, world.nowMs) === undefined) return none;
+    const selector = 'getSelector' in meaning.stream.options ? meaning.stream.options.getSelector : undefined;
+    return { stream: name, status: 200, body: within(selector, show(item)), ids: [id] };
+  }
+  if (kind === 'details') {
+    const parent = meaning.stream.kind === 'details' ? meaning.stream.options.parent : '';
+    const item = world.shelves.get(parent)?.items.get(id);
+    if (item === undefined || shownOf(item, world.nowMs) === undefined) return none;
+    const all = (item.details.get(name) ?? []).map(writtenPart);
+    return pageOf(meaning, all, query, world, { place: ({ id }) => id as string, time: () => '' });
+  }
+  if (meaning.instead !== undefined) {
+    const other = world.shelves.get(meaning.instead)!;
+    const all = other.living.flatMap(item => (shownOf(item, world.nowMs) ? [show(item, other)] : []));
+    return pageOf(meaning, all, query, world, { place: ({ id }) => id as string, time: () => '' });
+  }
+  const items = listed(world, shelf, query);
+  const shown = new Map(items.map(item => [show(item), item] as const));
+  return pageOf(meaning, [...shown.keys()], query, world, {
+    place: one => placeOf(world, orderOf(world, meaning), shown.get(one)!),
+    time: one => new Date(shownOf(shown.get(one)!, world.nowMs)!.changedMs).toISOString(),
+  });
+}
+
+function orderOf({ behaviour }: World, { order, stream }: Meaning): Order {
+  const told = stream.kind === 'feed' ? undefined : behaviour.order;
+  if (told === undefined) return order;
+  return told === 'descending' ? { ...order, descending: !order.descending } : { by: told, descending: false };
+}
+
+/** A text that sorts as the list does. */
+function placeOf({ nowMs }: World, { by }: Order, item: Item): string {
+  const digits = (n: number) => String(n).padStart(16, '0');
+  if (by === 'id') return /^\d+$/.test(item.id) ? digits(Number(item.id)) : item.id;
+  const version = shownOf(item, nowMs)!;
+  if (by === 'created') return `${digits(item.createdMs)} ${item.id}`;
+  if (by === 'changed') return `${digits(version.changedMs)} ${item.id}`;
+  return `${String(version.values[by.field])} ${item.id}`;
+}
+
+/** The records that a list shows, in its order. */
+function listed(world: World, { meaning, living }: Shelf, query: URLSearchParams): Item[] {
+  const { behaviour, nowMs } = world;
+  const { stream } = meaning;
+  const order = orderOf(world, meaning);
+  const from = startOf(meaning, query);
+  const by = behaviour.since ?? meaning.since;
+  const isAfter = (ms: number) => (behaviour.inclusive ? ms >= from : ms > from);
+  const after = stream.kind === 'feed' ? Number(query.get(stream.options.cursorParam) ?? 0) : 0;
+  const found = living.filter(item => {
+    const version = shownOf(item, nowMs);
+    if (version === undefined) return false;
+    if (stream.kind === 'feed') return Number(item.id) > after;
+    if (!meaning.only.every(([field, value]) => String(version.values[field]) === value)) return false;
+    return by === undefined || by === 'ignored' || isAfter(by === 'created' ? item.createdMs : version.changedMs);
+  });
+  const sign = order.descending ? -1 : 1;
+  const places = new Map(found.map(item => [item, placeOf(world, order, item)]));
+  return found.sort((a, b) => (places.get(a)! < places.get(b)! ? -sign : sign));
+}
+
+function startOf({ stream }: Meaning, query: URLSearchParams): number {
+  if (stream.kind !== 'incremental' && stream.kind !== 'created') return Number.NEGATIVE_INFINITY;
+  const asked = query.get(stream.options.startParam);
+  return asked === null ? Number.NEGATIVE_INFINITY : Date.parse(asked);
+}
+
+type Shown = Readonly<Record<string, unknown>>;
+
+interface Places {
+  place(one: Shown): string;
+  time(one: Shown): string;
+}
+
+function pageOf(meaning: Meaning, all: readonly Shown[], query: URLSearchParams, world: World, places: Places): Answer {
+  const { pages, name, selector } = meaning;
+  const size = sizeOf(pages, query, world);
+  const kind = world.behaviour.cursor ?? meaning.cursor;
+  const body: Record<string, unknown> = {};
+  let records = pages.type === 'single_page' ? cut(all, 0, size) : all;
+  if (pages.type === 'offset') records = cut(all, Number(query.get(pages.offsetParam) ?? 0), size);
+  if (pages.type === 'page_number') {
+    const page = Number(query.get(pages.pageParam) ?? pages.basePage ?? 1) - (pages.basePage ?? 1);
+    records = cut(all, page * size, size);
+  }
+  if (pages.type === 'cursor') {
+    const token = query.get(pages.cursorParam);
+    const descends = orderOf(world, meaning).descending;
+    const behind = (one: Shown) => {
+      if (token === null) return true;
+      if (kind === 'time') return Date.parse(places.time(one)) > Date.parse(token);
+      const place = Buffer.from(token, 'base64url').toString();
+      return descends ? places.place(one) < place : places.place(one) > place;
+    };
+    const rest = kind === 'offset' ? all.slice(Number(token ?? 0)) : all.filter(behind);
+    records = rest.slice(0, size);
+    const last = records.at(-1);
+    const nextOf = { offset: () => String(Number(token ?? 0) + size), time: () => places.time(last!) };
+    const next = kind === 'place' ? () => Buffer.from(places.place(last!)).toString('base64url') : nextOf[kind];
+    setAt(body, pages.cursorPath, rest.length > size ? next() : null);
+  }
+  if ('totalPath' in pages && pages.totalPath !== undefined) setAt(body, pages.totalPath, all.length);
+  const { stream } = meaning;
+  if (stream.kind === 'feed') {
+    records = all.slice(0, size);
+    if (stream.options.hasMorePath !== undefined) setAt(body, stream.options.hasMorePath, all.length > size);
+  }
+  if (selector !== undefined) setAt(body, selector, records);
+  const ids = records.map(({ id }) => String(id));
+  return { stream: name, status: 200, body: selector === undefined ? records : body, ids };
+}
+
+const cut = (all: readonly Shown[], from: number, size: number) => all.slice(from, from + size);
+
+/** A reply that shows the beginning of a list only shows so many. */
+const mostOfWhole = 20;
+
+function sizeOf(pages: Paginator, query: URLSearchParams, { behaviour }: World): number {
+  const { cap = 1, cutsWhole } = behaviour;
+  if (pages.type === 'single_page') return cutsWhole ? mostOfWhole : Number.POSITIVE_INFINITY;
+  const asked = Number((pages.limitParam && query.get(pages.limitParam)) || pages.limit);
+  return Math.min(asked, Math.max(2, Math.round(pages.limit * cap)));
+}
+
+const within = (path: string | undefined, value: unknown): unknown => {
+  if (path === undefined) return value;
+  const body: Record<string, unknown> = {};
+  setAt(body, path, value);
+  return body;
+};
+
+function setAt(body: Record<string, unknown>, path: string, value: unknown): void {
+  const names = path.split('.');
+  let at = body;
+  for (const name of names.slice(0, -1)) {
+    at[name] ??= {};
+    at = at[name] as Record<string, unknown>;
+  }
+  at[names.at(-1)!] = value;
+}

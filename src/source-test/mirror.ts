@@ -1,0 +1,154 @@
+/** The engine as it is, over a real database: it reads the derived service, and its process can be killed at any request. */
+import type pg from 'pg';
+import { openLog, openSource } from '../app/open-context.ts';
+import type { JobContext } from '../engine/context.ts';
+import { register } from '../engine/coverage/coverage.ts';
+import { makeLedgerPool, makePool, transaction } from '../engine/database/pool.ts';
+import { openSweep } from '../engine/deletions/swept-ranges.ts';
+import { openWays } from '../engine/http/ways.ts';
+import { readsOf, runStream } from '../engine/load/run-stream.ts';
+import { nameAccount } from '../engine/runs/accounts/accounts.ts';
+import { openRun, readProgress, type StreamProgress } from '../engine/runs/runs.ts';
+import { Interrupted } from '../errors.ts';
+import { OpenStack } from '../open-stack.ts';
+import { filterOf } from '../privacy/fields/field-rules.ts';
+import type { Source, Stream } from '../sources/source.ts';
+import type { TestClock } from './clock.ts';
+import { rngOf } from './rng.ts';
+
+type Kind = 'sync' | 'backfill' | 'sweep';
+
+/** The database of a test, for any number of accounts. */
+export interface Ground extends AsyncDisposable {
+  readonly pool: pg.Pool;
+  readonly ledger: pg.Pool;
+}
+
+export async function openGround(url: string): Promise<Ground> {
+  await using stack = new OpenStack();
+  const pool = makePool(url);
+  stack.defer(() => pool.end());
+  const ledger = makeLedgerPool(url);
+  stack.defer(() => ledger.end());
+  const opened = stack.move();
+  return { pool, ledger, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+}
+
+/** A process that reads. Killed, it writes and asks nothing any more, and what it had begun is rolled back. */
+class Life {
+  readonly gone = new AbortController();
+  get isOver(): boolean {
+    return this.gone.signal.aborted;
+  }
+}
+
+const never = 0;
+/** As the settings have it by default. */
+const sweep = { ageMs: 7 * 86_400_000, mostDeleted: 0.2 };
+const replyBytes = 100_000_000;
+
+export class Mirror {
+  readonly #ground: Ground;
+  readonly #source: Source;
+  readonly #clock: TestClock;
+  readonly #url: string;
+  readonly account: string;
+  #life = new Life();
+
+  constructor(ground: Ground, source: Source, clock: TestClock, { url, account }: { url: string; account: string }) {
+    this.#ground = ground;
+    this.#source = source;
+    this.#clock = clock;
+    this.#url = url;
+    this.account = account;
+  }
+
+  async open(lookbackMs: number): Promise<void> {
+    const { pool } = this.#ground;
+    const { name, address, label, streams } = this.#source;
+    await nameAccount(pool, this.account, [{ name, setting: address, label, address: new URL(this.#url) }]);
+    const lists = streams.flatMap(stream =>
+      stream.kind === 'list' ? stream.lists.map(({ name: list }) => ({ stream: stream.key, list, lookbackMs })) : [],
+    );
+    await register(pool, { account: this.account, sinceMs: 0 }, lists, new Date(this.#clock.now()));
+  }
+
+  /** kill -9 of the process that reads now. */
+  kill(): void {
+    this.#life.gone.abort(new Interrupted());
+  }
+
+  /** Reads a stream to its end. A process that is killed is followed by another one. */
+  async read(stream: Stream, kind: Kind): Promise<StreamProgress> {
+    const { pool } = this.#ground;
+    const { account } = this;
+    const now = new Date(this.#clock.now());
+    const of = { account, streams: [stream.key], opener: never };
+    const run =
+      kind === 'sweep'
+        ? (await openSweep(pool, { ...of, acceptDeletions: false }, now)).run
+        : await transaction(pool, client => openRun(client, { ...of, kind }, now));
+    do {
+      this.#life = new Life();
+      await this.#live(this.#life, run, stream, kind);
+    } while (this.#life.isOver);
+    return (await readProgress(pool, run)).streams[0]!;
+  }
+
+  async #live(life: Life, run: number, stream: Stream, kind: Kind): Promise<void> {
+    const source = this.#source;
+    const clock = this.#clock;
+    const { pool, ledger } = this.#ground;
+    const random = rngOf(run);
+    const log = openLog({ logLevel: 'silent' });
+    await using ways = openWays();
+    const values = Object.fromEntries(
+      Object.entries(source.settings).map(([name, { schema }]) => [name, schema.safeParse(undefined).data]),
+    );
+    const key = Object.keys(values).find(name => name.endsWith('_KEY'))!;
+    const of = { account: this.account, whereIs: () => 'the test', whereTo: 'in the test' };
+    const configured = source.configure(
+      { ...values, [source.address]: new URL(this.#url), [key]: 'key-of-a-test' },
+      of,
+    );
+    const open = openSource(source, source.connect(configured)!, {
+      ...{ account: this.account, ledger: mortal(ledger, life, clock), log, clock, random, ways, replyBytes },
+      filter: filterOf(undefined),
+      now: () => clock.now(),
+    });
+    const ctx: JobContext = {
+      ...{ account: this.account, pg: mortal(pool, life, clock), clock, random, log, signal: life.gone.signal },
+      ...{ sources: new Map([[source.name, open]]), streams: source.streams, sweep },
+      claimant: { worker: never, job: 'test' },
+    };
+    const work = { account: this.account, run, stream: stream.key };
+    await runStream(ctx, work, readsOf(stream, kind)).catch(() => {});
+    if (!life.isOver) await open.send.book();
+  }
+}
+
+/** The pool of a process: once that is killed, nothing of it reaches the database. */
+function mortal(pool: pg.Pool, life: Life, clock: TestClock): pg.Pool {
+  const alive = <T>(work: () => Promise<T>): Promise<T> =>
+    life.isOver ? Promise.reject(new Interrupted()) : clock.during(work);
+  const session = (client: pg.PoolClient): pg.PoolClient =>
+    new Proxy(client, {
+      get(target, name) {
+        if (name === 'query')
+          return (...args: Parameters<typeof client.query>) => alive(() => target.query(...args) as never);
+        // Without its session a transaction that was begun is rolled back.
+        if (name === 'release') return (error?: Error | boolean) => target.release(life.isOver || error);
+        const value = Reflect.get(target, name, target);
+        return typeof value === 'function' ? value.bind(target) : value;
+      },
+    });
+  return new Proxy(pool, {
+    get(target, name) {
+      if (name === 'query')
+        return (...args: Parameters<typeof pool.query>) => alive(() => target.query(...args) as never);
+      if (name === 'connect') return () => alive(async () => session(await target.connect()));
+      const value = Reflect.get(target, name, target);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+}

@@ -1,0 +1,153 @@
+/**
+ * Tests the declaration of a source: the real engine mirrors a service that is true to it, in each way in which such a service may
+ * behave. What goes wrong refutes the declaration, with the shortest story.
+ */
+import { migrate, ownSql } from '../engine/database/migrate.ts';
+import { UsageError } from '../errors.ts';
+import { OpenStack } from '../open-stack.ts';
+import { serviceOf } from '../sources/service/service.ts';
+import type { Source } from '../sources/source.ts';
+import { allowedCases, otherCases, type Told } from './behaviour.ts';
+import type { Finding, Wrong } from './judge.ts';
+import { type Meaning, meaningsOf } from './meaning.ts';
+import { openGround } from './mirror.ts';
+import { type Line, type Played, play, type Script } from './play.ts';
+import { scriptOf, withSmallPages } from './script.ts';
+import { serve } from './server.ts';
+import { shortest } from './shrink.ts';
+
+export interface Refutation {
+  readonly stream: string;
+  readonly wrong: Wrong;
+  readonly says: string;
+  /** How the service behaves when it goes wrong. */
+  readonly when: string;
+  readonly seed: number;
+  readonly story: readonly Line[];
+}
+
+/** A stream of the declaration, and what became of it. */
+interface Verdict {
+  readonly stream: string;
+  readonly kind: string;
+  /** What the test understood that the declaration does not say. */
+  readonly notes: readonly string[];
+  /** In all plays, as the declaration allows them. */
+  readonly wrong: Readonly<Record<Wrong, number>>;
+  /** What the service may not do, and the records that are wrong if it does; 0: it does not matter. */
+  readonly restsOn: readonly { readonly says: string; readonly wrong: number }[];
+}
+
+export interface Tested {
+  readonly source: string;
+  readonly isRight: boolean;
+  readonly plays: number;
+  readonly requests: number;
+  readonly streams: readonly Verdict[];
+  readonly refutations: readonly Refutation[];
+}
+
+interface Options {
+  /** Of an empty database. */
+  readonly url: string;
+  readonly told?: Told;
+  readonly seed?: number;
+  readonly seeds?: number;
+  readonly signal?: AbortSignal;
+  /** Told of each step. */
+  readonly tell?: (says: string) => void;
+}
+
+/** A world may have nothing that a behaviour loses. */
+const worldsOfOthers = 4;
+
+export async function testSource(
+  source: Source,
+  { url, told = {}, seed = 1, seeds = 1, signal, tell = () => {} }: Options,
+): Promise<Tested> {
+  const declared = serviceOf(source);
+  if (declared === undefined)
+    throw new UsageError(
+      `${source.name} is no source of your own: its tests are those of the program`,
+      'Name a source in the folder of SHELFDESK_SOURCES.',
+    );
+  await using stack = new OpenStack();
+  const small = withSmallPages(declared);
+  await migrate(url, ownSql, [small]);
+  const ground = stack.use(await openGround(url));
+  const served = stack.use(await serve());
+  const meanings = meaningsOf(serviceOf(small)!);
+  let plays = 0;
+  let requests = 0;
+  const run = async (script: Script): Promise<Played> => {
+    signal?.throwIfAborted();
+    const played = await play({ source: small, ground, served, nextAccount: () => `play${++plays}` }, script);
+    requests += played.requests;
+    return played;
+  };
+
+  const counts = new Map(meanings.map(({ name }) => [name, { lost: 0, stale: 0, phantom: 0, doubled: 0, failed: 0 }]));
+  const refutations: Refutation[] = [];
+  const lookbackMs = (declared.lookbackSeconds ?? 10) * 1000;
+  for (let n = seed; n < seed + seeds; n++)
+    for (const { says, behaviour } of allowedCases(lookbackMs, told)) {
+      const open = meanings.filter(({ name }) => !refutations.some(({ stream }) => stream === name));
+      if (open.length === 0) break;
+      tell(`${says}, seed ${n}`);
+      const script = scriptOf(n, withParents(open, meanings), behaviour);
+      const played = await run(script);
+      const found = causes(played.findings, meanings);
+      for (const { stream, wrong } of found) counts.get(stream)![wrong]++;
+      for (const stream of new Set(found.map(one => one.stream))) {
+        if (refutations.some(one => one.stream === stream)) continue;
+        tell(`${stream}: the shortest story`);
+        const first = { script, played, finding: found.find(one => one.stream === stream)! };
+        const { finding, played: last } = await shortest(run, meanings, first);
+        refutations.push({ stream, wrong: finding.wrong, says: finding.says, when: says, seed: n, story: last.story });
+      }
+    }
+  const restsOn = new Map<string, Verdict['restsOn'][number][]>();
+  for (const meaning of meanings) {
+    if (refutations.some(({ stream }) => stream === meaning.name)) continue;
+    for (const one of otherCases(meaning, lookbackMs, told)) {
+      tell(`${meaning.name}: ${one.says}`);
+      let wrong = 0;
+      for (let n = seed; n < seed + worldsOfOthers && wrong === 0; n++) {
+        const { findings } = await run(scriptOf(n, withParents([meaning], meanings), one.behaviour));
+        wrong = findings.filter(({ stream }) => stream === meaning.name).length;
+      }
+      restsOn.set(meaning.name, [...(restsOn.get(meaning.name) ?? []), { says: one.says, wrong }]);
+    }
+  }
+  return {
+    ...{ source: source.name, isRight: refutations.length === 0, plays, requests, refutations },
+    streams: meanings.map(({ name, stream, notes }) => ({
+      ...{ stream: name, kind: stream.kind, notes, wrong: counts.get(name)! },
+      restsOn: restsOn.get(name) ?? [],
+    })),
+  };
+}
+
+/** Streams with the streams that they need. */
+function withParents(some: readonly Meaning[], all: readonly Meaning[]): Meaning[] {
+  const names = new Set(
+    some.flatMap(({ name, stream, instead }) => [
+      name,
+      ...(stream.kind === 'details' ? [stream.options.parent] : []),
+      ...(instead === undefined ? [] : [instead]),
+      ...(stream.kind === 'feed' && stream.options.deletes !== undefined ? targetsOf(stream.options.deletes) : []),
+    ]),
+  );
+  return all.filter(({ name }) => names.has(name));
+}
+
+const targetsOf = ({ of }: { readonly of: unknown }): string[] =>
+  typeof of === 'string' ? [of] : Object.values(of as Record<string, string>);
+
+/** Details of a record that is wrong are wrong as well, and no finding of their own. */
+const causes = (findings: readonly Finding[], meanings: readonly Meaning[]): Finding[] =>
+  findings.filter(({ stream: name, id }) => {
+    const meaning = meanings.find(one => one.name === name)!;
+    const parent = meaning.stream.kind === 'details' ? meaning.stream.options.parent : undefined;
+    return parent === undefined || !findings.some(one => one.stream === parent && one.id === id.split(' ')[0]);
+  });

@@ -1,0 +1,38 @@
+/** What a try of a source finds, and how it is noted. A finding names fields, types and ids, and no other value of a record. */
+
+/**
+ * `wrong`: the service does otherwise than declared, and the mirror would be wrong. `note`: the declaration can be better.
+ * `seen`: what the service does, as declared or of its own choice. `open`: what its records do not tell. `untried`: a stream that the
+ * service does not show.
+ */
+export type Weight = 'wrong' | 'note' | 'seen' | 'open' | 'untried';
+
+export interface Finding {
+  readonly weight: Weight;
+  /** Undefined: it is of the service. */
+  readonly stream: string | undefined;
+  readonly what: string;
+  /** The line of the declaration, as `sources/crm.ts:34`. */
+  readonly at?: string | undefined;
+  /** The line to write there. */
+  readonly change?: string | undefined;
+}
+
+/** Notes findings of one stream. */
+export interface Notes {
+  wrong(what: string, at: string | undefined, change: string): void;
+  note(what: string, at: string | undefined, change: string): void;
+  seen(what: string): void;
+  open(what: string): void;
+  untried(what: string): void;
+}
+
+export function notesOf(all: Finding[], stream: string | undefined): Notes {
+  return {
+    wrong: (what, at, change) => void all.push({ weight: 'wrong', stream, what, at, change }),
+    note: (what, at, change) => void all.push({ weight: 'note', stream, what, at, change }),
+    seen: what => void all.push({ weight: 'seen', stream, what }),
+    open: what => void all.push({ weight: 'open', stream, what }),
+    untried: what => void all.push({ weight: 'untried', stream, what }),
+  };
+}

@@ -1,0 +1,261 @@
+/** `source test`: the sources of the guide are right, and each mistake that is planted in them is refuted with its story. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Told } from '../../src/source-test/behaviour.ts';
+import { type Tested, testSource } from '../../src/source-test/test-source.ts';
+import type { Source } from '../../src/sources/source.ts';
+import { long } from '../support/long.ts';
+import { freshDatabase } from '../support/postgres.ts';
+import { blocks, type Changes, type Program, programOf, root } from './tree.ts';
+
+const folder = mkdtempSync(join(tmpdir(), `shelfdesk-source-test-${process.pid}-`));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+type Name = 'crm' | 'billing';
+
+/** The text of a source of the guide, with these changes. */
+function textOf(name: Name, changes: Changes = []): string {
+  const { text } = blocks.find(({ file }) => file.endsWith(`/${name}.ts`))!;
+  return changes.reduce((all, [before, after]) => {
+    if (!all.includes(before)) throw new Error(`the guide does not hold ${before}`);
+    return all.replaceAll(before, () => after);
+  }, text);
+}
+
+let files = 0;
+async function tested(name: Name, changes: Changes = [], told: Told = {}): Promise<Tested> {
+  const file = join(folder, `${name}${++files}.ts`);
+  writeFileSync(
+    file,
+    textOf(name, changes).replaceAll("'shelfdesk/source'", `'${join(root, 'src/sources/declare.ts')}'`),
+  );
+  const [source] = Object.values((await import(file)) as Record<string, Source>);
+  await using db = await freshDatabase();
+  return await testSource(source!, { url: db.url, told });
+}
+
+/** All streams but these are left out. */
+const only = (...kept: string[]): Changes =>
+  (
+    [
+      ['clients', "    fullRefresh(client, '/clients'),\n"],
+      ['comments', "    details(comment, '/invoices/:id/comments', { parent: 'invoices', ageDays: 7 }),\n"],
+      ['payments', "    created(payment, '/payments', { cursor: 'createdAt', startParam: 'created_since' }),\n"],
+      [
+        'deletions',
+        "    feed(deletion, '/deletions', {\n      cursorParam: 'after',\n      hasMorePath: 'more',\n      deletes: { id: 'of', at: 'at', type: 'type', of: { invoice: 'invoices', client: 'clients' } },\n    }),\n",
+      ],
+      [
+        'invoices',
+        "    incremental(invoice, '/invoices', { cursor: 'updatedAt', startParam: 'updated_since', get: '/invoices/:id' }),\n",
+      ],
+    ] as const
+  ).flatMap(([name, line]) => (kept.includes(name) ? [] : [[line, ''] as const]));
+
+const noReferences: Changes = [
+  ["reference('clients', 'The client')", "text('The client.').plain()"],
+  ["reference('invoices', 'The invoice')", "text('The invoice.').plain()"],
+];
+const invoices = [...only('invoices'), ...noReferences];
+const payments = [...only('payments'), ...noReferences];
+
+describe('the sources of the guide are right', long, () => {
+  test('the CRM', async () => {
+    const { isRight, refutations, streams } = await tested('crm');
+    expect([isRight, refutations]).toEqual([true, []]);
+    expect(streams.map(({ stream }) => stream)).toEqual(['contacts', 'deals']);
+    // A cursor that is an offset in disguise loses what moves up.
+    expect(streams[0]!.restsOn).toContainEqual({
+      says: 'the cursor is a number of records',
+      wrong: expect.any(Number),
+    });
+  });
+
+  test('the billing service, which says what it rests on', async () => {
+    const { isRight, refutations, streams } = await tested('billing');
+    expect([isRight, refutations]).toEqual([true, []]);
+    const needs = (name: string) =>
+      streams
+        .find(({ stream }) => stream === name)!
+        .restsOn.filter(({ wrong }) => wrong > 0)
+        .map(({ says }) => says);
+    expect(needs('invoices')).toEqual([
+      'the list is not in the order of updatedAt, but of the ids',
+      'the list shows the latest first',
+      'the list is in the order of creation',
+      'updated_since compares the time of creation',
+      'the service ignores updated_since',
+      'a change is listed later than 10 s',
+    ]);
+    expect(needs('payments')).toHaveLength(4);
+  });
+});
+
+interface Mistake {
+  readonly what: string;
+  readonly of: Name;
+  readonly changes: Changes;
+  readonly told?: Told;
+  readonly stream: string;
+  /** Words of the story, or of what is wrong. */
+  readonly says: RegExp;
+}
+
+const mistakes: readonly Mistake[] = [
+  {
+    what: 'a list of changes by the time of creation, which no edit moves',
+    of: 'billing',
+    changes: [
+      ...invoices,
+      ["updatedAt: time('When the invoice was last changed.')", "createdAt: time('When the invoice was made.')"],
+      ["cursor: 'updatedAt', startParam: 'updated_since'", "cursor: 'createdAt', startParam: 'created_since'"],
+    ],
+    stream: 'invoices',
+    says: /is changed/,
+  },
+  {
+    what: 'the latest first',
+    of: 'billing',
+    changes: [...invoices, ["get: '/invoices/:id'", "params: { sort: '-updatedAt' }"]],
+    stream: 'invoices',
+    says: /out of order/,
+  },
+  {
+    what: 'a filter that leaves out records',
+    of: 'billing',
+    changes: [...invoices, ["get: '/invoices/:id'", "params: { status: 'sent' }"]],
+    stream: 'invoices',
+    says: /status "sent" → /,
+  },
+  {
+    what: 'a parameter that compares another time',
+    of: 'billing',
+    changes: [...invoices, ["startParam: 'updated_since'", "startParam: 'created_since'"]],
+    stream: 'invoices',
+    says: /is changed/,
+  },
+  {
+    what: 'no overlap',
+    of: 'billing',
+    changes: [...payments, ["keyHeader: 'X-Api-Key'", "keyHeader: 'X-Api-Key', lookbackSeconds: 0"]],
+    stream: 'payments',
+    says: /listed 5 s late/,
+  },
+  {
+    what: 'edits that only a sweep would find, and no sweep',
+    of: 'billing',
+    changes: [
+      ...payments,
+      ["startParam: 'created_since' }", "startParam: 'created_since', deletionsUnknown: 'it hides some' }"],
+    ],
+    stream: 'payments',
+    says: /is changed/,
+  },
+  {
+    what: 'a time as the cursor of pages',
+    of: 'billing',
+    changes: [
+      ...invoices,
+      [
+        "{ type: 'offset', offsetParam: 'offset',",
+        "{ type: 'cursor', cursorParam: 'updated_since', cursorPath: 'next',",
+      ],
+    ],
+    stream: 'invoices',
+    says: /shows no record that was not shown before/,
+  },
+  {
+    what: 'an offset as the cursor of pages',
+    of: 'crm',
+    changes: [["cursorParam: 'cursor', cursorPath: 'next_cursor'", "cursorParam: 'offset', cursorPath: 'next_offset'"]],
+    stream: 'deals',
+    says: /is deleted/,
+  },
+  {
+    what: 'the records of another list',
+    of: 'crm',
+    changes: [["'/deals', {", "'/deals', { dataSelector: 'contacts',"]],
+    stream: 'deals',
+    says: /\/deals/,
+  },
+  {
+    what: 'a feed whose events have no time, though they come late',
+    of: 'billing',
+    changes: [
+      ...only('deletions'),
+      ...noReferences,
+      [
+        "      hasMorePath: 'more',\n      deletes: { id: 'of', at: 'at', type: 'type', of: { invoice: 'invoices', client: 'clients' } },\n",
+        '',
+      ],
+    ],
+    stream: 'deletions',
+    says: /listed 8 s late/,
+  },
+  {
+    what: 'a list that the service has in the order of the ids',
+    of: 'billing',
+    changes: invoices,
+    told: { order: 'id' },
+    stream: 'invoices',
+    says: /out of order/,
+  },
+  {
+    what: 'a service that is later than declared',
+    of: 'billing',
+    changes: invoices,
+    told: { lateMs: 30_000 },
+    stream: 'invoices',
+    says: /listed 30 s late/,
+  },
+];
+
+describe('a planted mistake is refuted with its story', long, () => {
+  test.each(mistakes)('$what', async ({ of, changes, told, stream, says }) => {
+    const { isRight, refutations } = await tested(of, changes, told);
+    expect(isRight).toBe(false);
+    const found = refutations.find(one => one.stream === stream)!;
+    expect([found.says, ...found.story.map(line => line.says)].join('\n')).toMatch(says);
+    // Of some twenty things that happened one or two are left.
+    expect(found.story.filter(({ who }) => who === 'service').length).toBeLessThanOrEqual(2);
+  });
+
+  test('the same seed tells the same story', async () => {
+    const again = () =>
+      tested('billing', [...invoices, ["startParam: 'updated_since'", "startParam: 'created_since'"]]);
+    const [one, other] = [await again(), await again()];
+    expect(other).toEqual(one);
+  });
+});
+
+describe('the command', long, () => {
+  let program: Program;
+  const home = join(folder, 'home');
+  beforeAll(() => {
+    mkdirSync(join(home, 'sources'), { recursive: true });
+    writeFileSync(join(home, 'sources/crm.ts'), textOf('crm'));
+    const wrong: Changes = [["'/deals', {", "'/deals', { dataSelector: 'contacts',"]];
+    writeFileSync(join(home, 'sources/wrong.ts'), textOf('crm', [...wrong, ["name: 'crm'", "name: 'wrong'"]]));
+    program = programOf({ folder: root, home, [Symbol.dispose]: () => {} });
+    return () => program[Symbol.dispose]();
+  });
+  const run = (...args: string[]) =>
+    program.run({ args: ['source', 'test', ...args], env: { SHELFDESK_SOURCES: 'sources', NO_COLOR: '1' } });
+
+  test('says what is right, with 0, and what is refuted, with 1 and its story', async () => {
+    const right = await run('crm');
+    expect([right.code, right.stderr]).toEqual([0, expect.stringContaining('the declaration is right')]);
+    expect(right.stdout).toMatch(/^contacts +full refresh +0 /m);
+    const wrong = await run('wrong', '--json');
+    expect(wrong.code).toBe(1);
+    expect(JSON.parse(wrong.stdout)).toMatchObject({
+      source: 'wrong',
+      isRight: false,
+      refutations: [{ stream: 'deals' }],
+    });
+    const unknown = await run('nobody');
+    expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('there is no source nobody')]);
+  });
+});
