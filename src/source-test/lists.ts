@@ -31,7 +31,7 @@ const matching = (template: string, path: string): string | undefined => {
 export function askedOf(meanings: readonly Meaning[], path: string, query: URLSearchParams): Asked | undefined {
   for (const meaning of meanings) {
     const { stream } = meaning;
-    if (stream.kind !== 'details' && stream.path === path) return { meaning, kind: 'list', id: '' };
+    if (stream.kind !== 'details' && stream.path.split('?')[0] === path) return { meaning, kind: 'list', id: '' };
   }
   for (const meaning of meanings) {
     const { stream } = meaning;

@@ -91,6 +91,20 @@ describe('the sources of the guide are right', long, () => {
     ]);
     expect(needs('payments')).toHaveLength(4);
   });
+
+  test('a list with a parameter in its path and a time of its own writing, and details at the path of their record', async () => {
+    const { refutations } = await tested('billing', [
+      ...only('invoices', 'comments'),
+      ...noReferences,
+      ["incremental(invoice, '/invoices', {", "incremental(invoice, '/invoices?all=1', {"],
+      [
+        "startParam: 'updated_since',",
+        "startParam: 'updated_since', datetimeFormat: '>=%d.%m.%Y %H:%M:%S', startSlackSeconds: 1,",
+      ],
+      ["'/invoices/:id/comments', {", "'/invoices/:id', { params: { with: 'comments' }, dataSelector: 'parts',"],
+    ]);
+    expect(refutations).toEqual([]);
+  });
 });
 
 interface Mistake {
