@@ -91,6 +91,9 @@ keep(join(root, 'packages/README.md'), join(worker, 'README.md'));
 // Who changes the program has the repository, which also shows the larger picture.
 for (const name of ['DECISIONS.md', 'DESIGN.md', 'SPEC.md', 'contributing', 'page.png'])
   rmSync(join(worker, 'docs', name), { recursive: true });
+// What sets the services of the examples up and compares them runs in a clone.
+const scripts = ['run.ts', 'work.ts', 'compare.ts', 'with-postgres.sh', '*/*.work.ts', '*/*.compare.ts'];
+for (const path of globSync(scripts, { cwd: join(worker, 'examples') })) rmSync(join(worker, 'examples', path));
 keep(sandbox, join(worker, 'node_modules', String(theirs.name)));
 const libraries = Object.fromEntries(besides.map(name => [name, ours.dependencies[name]!]));
 manifest(worker, {

@@ -1,10 +1,14 @@
 /** Posts messages to webhooks of the operator. */
+import sendRequest from 'undici/lib/api/api-request.js';
+import Agent from 'undici/lib/dispatcher/agent.js';
 import { noAnswer } from '../engine/http/causes.ts';
 import { proxyFor } from '../engine/http/proxies.ts';
 import type { Ways } from '../engine/http/ways.ts';
 
 /** Longest answer that is read, in bytes, so that the connection can be kept. Its content is ignored. */
 const answerBytes = 16_384;
+
+const direct = new Agent();
 
 interface How {
   /** The longest wait. */
@@ -21,11 +25,10 @@ export async function post(
 ): Promise<string | undefined> {
   using limit = within(ms, signal);
   try {
-    const { request } = await import('undici');
     // A redirect is not followed: the message is for this address.
-    const reply = await request(url, {
-      ...{ method: 'POST', headers, body, signal: limit.signal },
-      ...(ways && { dispatcher: ways.to(url) }),
+    const { origin, pathname, search } = url;
+    const reply = await sendRequest.call(ways?.to(url) ?? direct, {
+      ...{ origin, path: pathname + search, method: 'POST', headers, body, signal: limit.signal },
     });
     // The status has answered. A body that is long, slow or broken changes nothing.
     await reply.body.dump({ limit: answerBytes, signal: limit.signal }).catch(() => {});

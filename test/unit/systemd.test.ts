@@ -45,7 +45,9 @@ test.skipIf(!hasSystemd)('systemd accepts the units', () => {
   const { status, stderr } = spawnSync('systemd-analyze', ['verify', ...units.map(name => join(made, name))], {
     encoding: 'utf8',
   });
-  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  // What the units of other packages say is theirs.
+  const said = stderr.split('\n').filter(line => line !== '' && !/^\/(usr\/)?lib\/systemd\//.test(line));
+  expect({ status, said }).toEqual({ status: 0, said: [] });
 });
 
 test('bash reads each block', () => {

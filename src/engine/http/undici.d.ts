@@ -1,5 +1,5 @@
 /**
- * Types of the parts of undici that send.ts loads. The package as a whole also loads fetch, WebSocket and caches, which
+ * Types of the parts of undici that are loaded. The package as a whole also loads fetch, WebSocket and caches, which
  * doubles the time of its import.
  */
 declare module 'undici/lib/dispatcher/agent.js' {
@@ -33,4 +33,11 @@ declare module 'undici/lib/api/api-request.js' {
     this: Dispatcher,
     options: Dispatcher.RequestOptions,
   ): Promise<Dispatcher.ResponseData>;
+}
+
+declare module 'undici/lib/web/fetch/index.js' {
+  import type { fetch as send } from 'undici';
+
+  const all: { readonly fetch: typeof send };
+  export default all;
 }
