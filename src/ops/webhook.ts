@@ -1,5 +1,5 @@
 /** Posts messages to webhooks of the operator. */
-import sendRequest from 'undici/lib/api/api-request.js';
+import request from 'undici/lib/api/api-request.js';
 import Agent from 'undici/lib/dispatcher/agent.js';
 import { noAnswer } from '../engine/http/causes.ts';
 import { proxyFor } from '../engine/http/proxies.ts';
@@ -27,7 +27,7 @@ export async function post(
   try {
     // A redirect is not followed: the message is for this address.
     const { origin, pathname, search } = url;
-    const reply = await sendRequest.call(ways?.to(url) ?? direct, {
+    const reply = await request.call(ways?.to(url) ?? direct, {
       ...{ origin, path: pathname + search, method: 'POST', headers, body, signal: limit.signal },
     });
     // The status has answered. A body that is long, slow or broken changes nothing.

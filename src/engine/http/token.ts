@@ -75,11 +75,11 @@ export function refreshedToken(refresh: Refresh, ways?: Ways): Token {
 
 /** The library would read the proxies from the environment alone. */
 async function over(ways: Ways): Promise<typeof globalThis.fetch> {
-  const { default: web } = await import('undici/lib/web/fetch/index.js');
+  const { fetch: ask } = (await import('undici/lib/web/fetch/index.js')).default;
   const send = async (to: string | URL, { method, headers, body, redirect, signal }: RequestInit = {}) => {
     const url = new URL(to);
     const plain = Object.fromEntries(new Headers(headers));
-    return web.fetch(url, {
+    return ask(url, {
       method,
       redirect,
       signal,
