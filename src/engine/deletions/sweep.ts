@@ -58,7 +58,8 @@ export async function sweepStream(ctx: Context, claim: Claim, stream: ListStream
   const now = new Date(ctx.clock.now());
   const last = await lastEnd(ctx.pg, claim, readBy.sweep, now);
   const rotation = await rotationOf(ctx, sourceOf(ctx, stream.source));
-  const resting = rotation.filter(one => !claim.again && restsUntilMs(ctx, one, last) > now.getTime());
+  const mayRest = claim.kind === 'sweep' && !claim.again && !(await isRetry(ctx, claim));
+  const resting = rotation.filter(one => mayRest && restsUntilMs(ctx, one, last) > now.getTime());
   const sweep: Sweep = { ctx, claim, stream, facts, rotation, resting, ...(await scopeOf(ctx.pg, claim, stream)) };
   const gaps = 'before' in facts.created ? await sweepWhole(sweep) : await sweepLists(sweep);
   const unknown = await settleCandidates(ctx, claim, stream, sweep.rows);
@@ -69,6 +70,12 @@ export async function sweepStream(ctx: Context, claim: Claim, stream: ListStream
     ...(rejects > 0 ? [`${count(rejects, 'record')} could not be stored`] : []),
   ];
   return { partial: missing.length > 0 ? missing.join('; ') : undefined };
+}
+
+/** A person has mended what failed, and asks for it once more: nothing rests. Nor does it at night. */
+async function isRetry({ pg }: Context, { run }: Claim): Promise<boolean> {
+  const { rows } = await pg.query('select from sync.stored_runs where id = $1 and retries is not null', [run]);
+  return rows.length > 0;
 }
 
 /** Time before which checked records of the list are due again. */

@@ -33,6 +33,7 @@ export function readAs(format: string, text: string): number {
 export function wrongIn(format: string): string | undefined {
   const [unknown] = /%(?![YmdHMSs%])./.exec(format.replaceAll('%%', '')) ?? [];
   if (unknown !== undefined) return `has ${unknown}, which stands for nothing`;
-  const isWhole = format.includes('%s') || [...letters].every(letter => format.includes(`%${letter}`));
+  const named = format.replaceAll('%%', '');
+  const isWhole = named.includes('%s') || [...letters].every(letter => named.includes(`%${letter}`));
   return isWhole ? undefined : 'says no second';
 }

@@ -359,12 +359,17 @@ function refuseOptions({ kind, record, options }: DeclaredStream, refuse: Refuse
   if (kind !== 'full refresh' && kind !== 'details' && !Object.hasOwn(options, needed))
     throw refuse(`${record.name} has no ${needed}`, `Name the parameter as ${needed}.`);
   const fields: Readonly<Record<string, Facts | undefined>> = record.fields;
-  const { deletes, cursor, get, datetimeFormat } = options as Partial<Options>;
+  const { deletes, cursor, get, datetimeFormat, startSlackSeconds = 0 } = options as Partial<Options>;
   const wrong = datetimeFormat === undefined ? undefined : wrongIn(datetimeFormat);
   if (wrong !== undefined)
     throw refuse(
       `datetimeFormat of ${record.name} ${wrong}`,
       'Write the time with %Y %m %d %H %M %S, or as seconds since 1970 with %s.',
+    );
+  if (![0, 1, 2].includes(startSlackSeconds))
+    throw refuse(
+      `startSlackSeconds of ${record.name} is not 0, 1 or 2`,
+      'A list that begins earlier is coarser than a second: more slack would lose records. Declare fullRefresh.',
     );
   const named = deletes === undefined ? [] : [deletes.id, deletes.at, ...('type' in deletes ? [deletes.type] : [])];
   const unknown = named.find(name => fields[name]?.is !== 'column');
