@@ -35,5 +35,6 @@ REDMINE_BASE_URL=http://127.0.0.1:$port
 REDMINE_KEY=$key
 REDMINE_DATABASE=postgres://postgres@127.0.0.1:$PGPORT/redmine
 END
-cat "$folder/env"
+# The key stays in the file.
+sed 's/_KEY=.*/_KEY=…/' "$folder/env"
 wait "$server"

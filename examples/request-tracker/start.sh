@@ -33,5 +33,6 @@ RT_SITE_CONFIG=$RT_SITE_CONFIG
 RT_SITE_CONFIG_DIR=$RT_SITE_CONFIG_DIR
 RT_DATABASE=postgres://postgres@127.0.0.1:$PGPORT/rt5
 END
-cat "$folder/env"
+# The key stays in the file.
+sed 's/_KEY=.*/_KEY=…/' "$folder/env"
 wait "$server"

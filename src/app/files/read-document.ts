@@ -10,6 +10,13 @@ import { readText } from './read-text.ts';
 /** The largest documents of services have ten million characters. */
 const mostBytes = 50_000_000;
 
+/** Without what follows a question mark, which may hold a key. */
+export const shownPlace = (place: string): string => {
+  if (!/^https?:\/\//.test(place)) return place;
+  const { origin, pathname } = new URL(place);
+  return origin + pathname;
+};
+
 /** `place`: a path, or an address. Throws UsageError if it cannot be read. */
 export async function readDocument(place: string, proxies: () => Proxies): Promise<unknown> {
   const text = /^https?:\/\//.test(place) ? await download(new URL(place), proxies()) : readText(place);
@@ -21,7 +28,7 @@ export async function readDocument(place: string, proxies: () => Proxies): Promi
   } catch {
     // The error of the parser quotes the text.
     throw new UsageError(
-      `${place} is neither JSON nor YAML`,
+      `${shownPlace(place)} is neither JSON nor YAML`,
       'Name a document of the interface, such as openapi.json.',
     );
   }

@@ -65,16 +65,19 @@ async function emptyDraft(name: string): Promise<Draft> {
 }
 
 async function draftFrom(place: string, name: string, deps: Deps): Promise<Draft> {
-  const { readDocument } = await import('../../app/files/read-document.ts');
+  const { readDocument, shownPlace } = await import('../../app/files/read-document.ts');
   const { documentOf } = await import('../../sources/skeleton/openapi/document.ts');
   const { draftOf } = await import('../../sources/skeleton/openapi/from-document.ts');
   const document = documentOf(await readDocument(place, () => deps.fleet().proxies));
   if (document === undefined)
-    throw new UsageError(`${place} is no OpenAPI document`, 'Name one of OpenAPI 3 or Swagger 2, with its paths.');
+    throw new UsageError(
+      `${shownPlace(place)} is no OpenAPI document`,
+      'Name one of OpenAPI 3 or Swagger 2, with its paths.',
+    );
   const draft = draftOf(document, name);
   if (draft.streams.length > 0) return draft;
   throw new UsageError(
-    `${place} has no list of records with an id`,
+    `${shownPlace(place)} has no list of records with an id`,
     `Write it by hand: \`npx shelfdesk source new ${name}\` without --openapi.`,
   );
 }
