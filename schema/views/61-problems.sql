@@ -255,23 +255,28 @@ found as (
       sync.in_words(now() - b.read_at), sync.in_words(b.target)),
     format('See `npx shelfdesk runs list%s` for what its sweeps wait for. If the credits do not suffice, raise SWEEP_SHARE_PERCENT. `npx shelfdesk sweep %s%1$s` reads it now.',
       sync.option_of(b.account_id), sync.name_of(b.stream_key)),
-    greatest(b.read_at, b.started_at) + b.target
+    b.read_at + b.target
   from (
-    select t.account_id, k.stream_key, k.source, t.target, w.started_at, coalesce(sync.unchecked_since(t.account_id, k.stream_key), f.at) as read_at
+    select t.account_id, k.stream_key, k.source, t.target, l.read_at
     from sync.targets t join sync.streams k on t.subject = 'reread ' || k.stream_key
-    -- A worker that starts again has a promise of its own.
-    join (select account_id, min(started_at) as started_at from alive where works group by 1) w
-      on w.account_id = t.account_id and w.started_at < now() - t.target
     cross join lateral (
       select min(r.finished_at) as at from sync.stored_run_streams r
-      where r.account_id = t.account_id and r.stream_key = k.stream_key and r.state = 'completed') f) b
-  where b.read_at < now() - b.target
+      where r.account_id = t.account_id and r.stream_key = k.stream_key and r.state = 'completed') f
+    -- When its lists were read: a single record of which less is known is no reason to read all of them.
+    cross join lateral (
+      select min(coalesce((
+        select min(w.as_of) from sync.swept w
+        where (w.account_id, w.stream_key, w.list) = (c.account_id, c.stream_key, c.list)), f.at)) as read_at
+      from sync.coverage c
+      where (c.account_id, c.stream_key) = (t.account_id, k.stream_key) and not c.redundant and not isempty(c.covered)) l) b
+  where b.read_at < now() - b.target and not exists (select from unattended u where u.account_id = b.account_id)
     -- What holds it up has a problem of its own.
     and not exists (select from failing f where f.account_id = b.account_id and f.source = b.source and (f.sweeps and f.stream_key = b.stream_key or f.problem = 'outage'))
     and not exists (select from sync.most_rejected m where m.account_id = b.account_id and m.stream_key = b.stream_key)
-    and not exists (
-      select from sync.stored_run_streams r
-      where r.account_id = b.account_id and r.stream_key = b.stream_key and r.deferred_until > now() and r.state in ('waiting', 'running'))
+    and not coalesce((
+      select r.deferred_until > now() from sync.stored_run_streams r join sync.stored_runs u on u.id = r.run_id
+      where r.account_id = b.account_id and r.stream_key = b.stream_key and u.kind = 'sweep' and r.state not in ('waiting', 'running', 'interrupted')
+      order by r.run_id desc limit 1), false)
   union all
   select c.account_id, null, 'credits_refused', 'warning',
     format('Within the last 15 minutes %s refused for want of credits (429): %s.',

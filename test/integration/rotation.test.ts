@@ -5,6 +5,7 @@ import { periodsOf, rotationOf } from '../../src/engine/deletions/rotation.ts';
 import { openWaiting } from '../../src/engine/queue/reconcile.ts';
 import { keepRereading } from '../../src/engine/queue/reread.ts';
 import { keepTargets } from '../../src/engine/runs/freshness-targets.ts';
+import { openRun, withAccount } from '../../src/engine/runs/runs.ts';
 import { type InProcess, inProcess } from '../support/in-process.ts';
 import { keyOf } from '../support/keys.ts';
 
@@ -313,6 +314,23 @@ test('a list that rests is not read with another list of its stream, and does no
   expect(asked.default).toBeGreaterThan(3);
   expect(asked.default).toBeLessThanOrEqual(8);
   expect(asked.open).toBeGreaterThan(9);
+  // The failure stays where it is seen, though the other list was read meanwhile, and a retry reads what rests.
+  const swept = async (of: { retries?: number } = {}) => {
+    const begun = { ...asked };
+    const opens = { account: 'default', kind: 'sweep', streams: ['helpdesk.tickets'], opener: 0 } as const;
+    await withAccount(s.pool, 'default', client => openRun(client, opens, new Date(s.nowMs)));
+    const [{ run }] = (await s.rows(`select max(id)::int as run from sync.stored_runs`)) as [{ run: number }];
+    await s.pool.query('update sync.stored_runs set retries = $2 where id = $1', [run, of.retries]);
+    await work(s);
+    const [{ state, error }] = (await s.rows(
+      `select state, error from sync.stored_run_streams where run_id = ${run}`,
+    )) as [{ state: string; error: string }];
+    return { run, says: `${state}: ${error}`, asked: asked.default - begun.default };
+  };
+  s.nowMs += period('open') * minuteMs;
+  const resting = await swept();
+  expect(resting).toMatchObject({ says: expect.stringMatching(/^failed: .*400/), asked: 0 });
+  expect(await swept({ retries: resting.run })).toMatchObject({ says: resting.says, asked: 1 });
 });
 
 test('many small readings mark no more as deleted in a day than one may', async () => {

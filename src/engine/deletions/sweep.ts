@@ -8,6 +8,7 @@
  * Other lists are walked whole. Their candidates are added after a complete walk. See settle-candidates.ts.
  */
 
+import { Fatal } from '../../errors.ts';
 import type { ListStream, Lively, Row, RowFacts } from '../../sources/source.ts';
 import { count } from '../../words.ts';
 import { openSince } from '../commit/rejects.ts';
@@ -63,6 +64,9 @@ export async function sweepStream(ctx: Context, claim: Claim, stream: ListStream
   const sweep: Sweep = { ctx, claim, stream, facts, rotation, resting, ...(await scopeOf(ctx.pg, claim, stream)) };
   const gaps = 'before' in facts.created ? await sweepWhole(sweep) : await sweepLists(sweep);
   const unknown = await settleCandidates(ctx, claim, stream, sweep.rows);
+  // What keeps a list from being read is no better for what was read of others.
+  if (last?.failure && resting.some(one => one.stream === stream.key))
+    throw new Fatal(last.failure.message, last.failure.remedy, last.failure.exitCode);
   const rejects = await openSince(ctx.pg, claim, now);
   const missing = [
     ...gaps,

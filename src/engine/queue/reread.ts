@@ -29,7 +29,7 @@ export function keepRereading(ctx: Context, opener: number): Rereading {
     const nowMs = ctx.clock.monotonic();
     if (nowMs < (nextMs.get(source.name) ?? 0)) return false;
     const rotation = await rotationOf(ctx, source);
-    await keepTargets(ctx.pg, ctx.account, promisesOf(ctx, source, rotation), { rereadOf: source.name });
+    await keepTargets(ctx.pg, ctx.account, promisesOf(ctx, source, rotation), `reread ${source.name}.`);
     const all = dueOf(ctx, rotation);
     const looks: (number | 'opened')[] = [];
     for (const due of all) looks.push(due.inMs > 0 ? due.inMs : await open(due));

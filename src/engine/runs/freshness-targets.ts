@@ -8,21 +8,20 @@ export interface Target {
   readonly ms: number;
 }
 
-/** `of`: these are all targets of the settings, or all of the re-reading of a source. */
+/** Others whose subject begins with `prefix` go. At a start all go: those of re-reading come with its first look. */
 export async function keepTargets(
   db: Queryable,
   account: string,
   targets: readonly Target[],
-  of: 'settings' | { readonly rereadOf: string } = 'settings',
+  prefix = '',
 ): Promise<void> {
-  const pattern = of === 'settings' ? 'reread %' : `reread ${of.rereadOf}.%`;
   await db.query(
     `with given as (
        select subject, ms * interval '1 millisecond' as target from unnest($2::text[], $3::float8[]) g (subject, ms)),
      gone as (
-       delete from sync.targets where account_id = $1 and subject <> all ($2::text[]) and (subject like $4) <> $5)
+       delete from sync.targets where account_id = $1 and subject <> all ($2::text[]) and starts_with(subject, $4))
      insert into sync.targets as t (account_id, subject, target) select $1, subject, target from given
      on conflict (account_id, subject) do update set target = excluded.target where t.target <> excluded.target`,
-    [account, targets.map(({ subject }) => subject), targets.map(({ ms }) => ms), pattern, of === 'settings'],
+    [account, targets.map(({ subject }) => subject), targets.map(({ ms }) => ms), prefix],
   );
 }

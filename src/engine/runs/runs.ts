@@ -262,22 +262,31 @@ export async function isResting(
   return rows[0]!.rests;
 }
 
-/**
- * When the last run of these kinds that has ended with the stream began and did so, in ms; undefined if there is none. `massDeletion`: it has
- * found one, which a person must confirm.
- */
+/** The end of a stream in a run. */
+interface End {
+  readonly begunMs: number;
+  readonly endedMs: number;
+  readonly deferredMs: number | null;
+  /** It has found one, which a person must confirm. */
+  readonly massDeletion: boolean;
+  /** Why it failed, unless the source was away. */
+  readonly failure: { readonly message: string; readonly remedy: string; readonly exitCode: number } | null;
+}
+
+/** The end of the last run of these kinds that has ended with the stream; undefined if there is none. */
 export async function lastEnd(
   db: Queryable,
   { account, stream }: { account: string; stream: StreamKey },
   kinds: readonly RunKind[],
   now: Date,
-): Promise<{ begunMs: number; endedMs: number; massDeletion: boolean; deferredMs: number | null } | undefined> {
+): Promise<End | undefined> {
   // A clock that was ahead may have noted an end that is still to come.
-  const { rows } = await db.query(
+  const { rows } = await db.query<End>(
     `select extract(epoch from started_at)::float8 * 1000 as "begunMs", extract(epoch from ended)::float8 * 1000 as "endedMs", extract(epoch from deferred_until)::float8 * 1000 as "deferredMs",
-       coalesce(state = 'failed' and error like '%seem to have been deleted at the source%', false) as "massDeletion"
+       coalesce(state = 'failed' and error like '%seem to have been deleted at the source%', false) as "massDeletion",
+       case when state = 'failed' and answer is null then json_build_object('message', error, 'remedy', coalesce(remedy, 'Look at the log.'), 'exitCode', exit_code) end as failure
      from (
-       select s.run_id, r.started_at, s.state, s.error, s.deferred_until, coalesce(s.finished_at, r.finished_at) as ended
+       select s.run_id, r.started_at, s.state, s.error, s.remedy, s.exit_code, s.answer, s.deferred_until, coalesce(s.finished_at, r.finished_at) as ended
        from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id
        where s.account_id = $1 and s.stream_key = $2 and r.kind = any($3)) one
      where ended <= $4 order by run_id desc limit 1`,

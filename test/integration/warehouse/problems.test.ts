@@ -173,7 +173,6 @@ const cases: Record<string, Case> = {
         `insert into sync.targets values ($1, 'reread helpdesk.customers', '6 h'), ($1, 'reread helpdesk.tickets', '6 h')`,
         name,
       );
-      await rows(`update sync.workers set started_at = now() - interval '8 days' where account_id = $1`, name);
     },
     mend: sql(`insert into sync.swept (account_id, source, stream, list, created, as_of, run_id)
          values ($1, 'helpdesk', 'customers', 'default', tstzrange('1970-01-01', now() - interval '5 h'), now() - interval '5 h', 1)`),
@@ -332,12 +331,11 @@ test('the failed sweep of a night is cured by a later sweep of the same stream, 
   expect(await problems(name)).toEqual([]);
 });
 
-test('a re-reading is not late in the first periods of a worker, nor where a failed sweep says why', async () => {
+test('a re-reading is not late where a failed sweep says why, or the daily quota is used up, or one record is not known', async () => {
   const name = await account('of-reread');
   await cases.reread_late!.break(name);
   expect(await problems(name)).toEqual(['reread_late customers']);
-  // The daily quota is used up.
-  const run = await ran(name, 'sweep', 'customers', 'waiting');
+  const run = await ran(name, 'sweep', 'customers', 'partial');
   await rows(`update sync.stored_run_streams set deferred_until = now() + interval '1 h' where run_id = $1`, run);
   expect(await problems(name)).toEqual([]);
   await rows(`update sync.stored_run_streams set deferred_until = null where run_id = $1`, run);
@@ -346,7 +344,22 @@ test('a re-reading is not late in the first periods of a worker, nor where a fai
   expect(await problems(name)).toEqual(['run_failed customers']);
   await ran(name, 'sweep', 'customers', 'partial');
   expect(await problems(name)).toEqual(['reread_late customers']);
-  await rows(`update sync.workers set started_at = now() - interval '5 h' where account_id = $1`, name);
+  await cases.reread_late!.mend(name);
+  expect(await problems(name)).toEqual([]);
+  // A ticket without a time of creation is in no range that was swept.
+  await ran(name, 'sync', 'tickets', 'completed', { ago: '9 days' });
+  expect(await problems(name)).toContain('reread_late tickets');
+  await rows(
+    `insert into sync.swept (account_id, source, stream, list, created, as_of, run_id)
+     select account_id, source, stream, list, '(,)', now() - interval '5 h', 1 from sync.coverage where account_id = $1 and stream = 'tickets'`,
+    name,
+  );
+  await rows(
+    `insert into helpdesk.tickets (account_id, id, state, updated_at, _messages_as_of, _first_seen_at, _synced_at, _observed_at, _payload)
+     values ($1, 't1', 'closed', now() - interval '9 d', now(), now(), now(), now(), '{}')`,
+    name,
+  );
+  expect((await rows(`select sync.unchecked_since($1, 'tickets') as at`, name))[0]!.at).toBe(null);
   expect(await problems(name)).toEqual([]);
 });
 
