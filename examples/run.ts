@@ -41,14 +41,18 @@ async function stopAll() {
   for (const [child] of left) child.kill();
   await Promise.all(left.map(([, end]) => end));
 }
-process.once('SIGINT', () => void stopAll().then(() => process.exit(130)));
+for (const [signal, code] of [
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+] as const)
+  process.once(signal, () => void stopAll().then(() => process.exit(code)));
 
 try {
   say(`${name} starts in ${folder}`);
   rmSync(join(folder, 'env'), { force: true });
   const service = start('sh', [join(here, 'start.sh'), folder]);
   while (!existsSync(join(folder, 'env'))) {
-    if (service.exitCode !== null) throw new Error(`${name} did not start`);
+    if (service.exitCode !== null || service.signalCode !== null) throw new Error(`${name} did not start`);
     await after(500);
   }
   await after(500);

@@ -30,6 +30,7 @@ key=$(bundle exec rails runner '
 rackup -r webrick -E production -s webrick -o 127.0.0.1 -p "$port" >"$folder/log/server.log" 2>&1 &
 server=$!
 ready "http://127.0.0.1:$port/"
+umask 077
 cat >"$folder/env" <<END
 REDMINE_BASE_URL=http://127.0.0.1:$port
 REDMINE_KEY=$key

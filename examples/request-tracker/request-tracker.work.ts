@@ -28,7 +28,13 @@ const write = (how: 'comment' | 'correspond') =>
 const all = () => Promise.all(Array.from({ length: 20 }, () => change({ Priority: Math.floor(Math.random() * 100) })));
 /** Only its own tool removes a ticket with all that belongs to it. */
 const shred = () =>
-  promisify(execFile)('rt-shredder-5', ['--force', '--sqldump', '/dev/null', '--plugin', `Tickets=query,id=${some()}`]);
+  promisify(execFile)('rt-shredder-5', [
+    '--force',
+    '--sqldump',
+    'shredded.sql',
+    '--plugin',
+    `Tickets=query,id=${some()}`,
+  ]);
 
 await work([
   [8, create],

@@ -26,6 +26,7 @@ key=$(perl -I/usr/share/request-tracker5/lib -MRT=-init -MRT::AuthTokens -e '
 /usr/share/request-tracker5/libexec/rt-server --server Starman --workers 4 --host 127.0.0.1 --port "$port" >"$folder/log/server.log" 2>&1 &
 server=$!
 ready "http://127.0.0.1:$port/REST/2.0/rt"
+umask 077
 cat >"$folder/env" <<END
 RT_BASE_URL=http://127.0.0.1:$port/REST/2.0
 RT_KEY=$key

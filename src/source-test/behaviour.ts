@@ -19,6 +19,8 @@ export interface Behaviour {
   readonly order?: 'id' | 'created' | 'changed' | 'descending';
   readonly cursor?: 'place' | 'offset' | 'time';
   readonly since?: 'changed' | 'created' | 'ignored';
+  /** A list begins so much earlier than it is asked for. */
+  readonly slackMs?: number;
   /** The process that reads is killed, and requests fail. */
   readonly fails?: boolean;
 }
@@ -72,6 +74,10 @@ export function otherCases({ stream, pages, order }: Meaning, lookbackMs: number
       add('since', `${stream.options.startParam} compares the time of creation`, { since: 'created' });
     }
     add('since', `the service ignores ${stream.options.startParam}`, { since: 'ignored' });
+    const { startSlackSeconds: slack = 0 } = stream.options;
+    if (slack > 0)
+      add('slackMs', 'the list begins at the time that it is asked for', { slackMs: 0, ties: true, inclusive: false });
+    else add('slackMs', 'the list begins a second before the time that it is asked for', { slackMs: 1000 });
     add('lateMs', `a change is listed later than ${lookbackMs / 1000} s`, { lateMs: lookbackMs + 30_000 });
   } else if (pages.type !== 'single_page') {
     add('order', 'the list is in the order of the last change', { order: 'changed' });

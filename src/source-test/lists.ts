@@ -1,6 +1,7 @@
 /** The replies of a service that is true to a declaration: lists, single records, details. Pure. */
 import { readAs } from '../sources/service/datetime-format.ts';
 import type { Paginator } from '../sources/service/paginator.ts';
+import type { Behaviour } from './behaviour.ts';
 import type { Meaning, Order } from './meaning.ts';
 import { type Item, type Shelf, shownOf, type World, written, writtenPart } from './world.ts';
 
@@ -102,7 +103,7 @@ function listed(world: World, { meaning, living }: Shelf, query: URLSearchParams
   const { behaviour, nowMs } = world;
   const { stream } = meaning;
   const order = orderOf(world, meaning);
-  const from = startOf(meaning, query);
+  const from = startOf(meaning, query, behaviour);
   const by = behaviour.since ?? meaning.since;
   const isAfter = (ms: number) => (behaviour.inclusive ? ms >= from : ms > from);
   const after = stream.kind === 'feed' ? Number(query.get(stream.options.cursorParam) ?? 0) : 0;
@@ -118,13 +119,14 @@ function listed(world: World, { meaning, living }: Shelf, query: URLSearchParams
   return found.sort((a, b) => (places.get(a)! < places.get(b)! ? -sign : sign));
 }
 
-function startOf({ stream }: Meaning, query: URLSearchParams): number {
+function startOf({ stream }: Meaning, query: URLSearchParams, { slackMs }: Behaviour): number {
   if (stream.kind !== 'incremental' && stream.kind !== 'created') return Number.NEGATIVE_INFINITY;
-  const { startParam, datetimeFormat, startSlackSeconds = 0 } = stream.options;
+  const { startParam, datetimeFormat, startSlackSeconds = 0, params } = stream.options;
   const asked = query.get(startParam);
-  if (asked === null) return Number.NEGATIVE_INFINITY;
+  // Without a time the parameter may have a value all the same.
+  if (asked === null || asked === params?.[startParam]) return Number.NEGATIVE_INFINITY;
   const ms = datetimeFormat === undefined ? Date.parse(asked) : readAs(datetimeFormat, asked);
-  return ms - startSlackSeconds * 1000;
+  return ms - (slackMs ?? startSlackSeconds * 1000);
 }
 
 type Shown = Readonly<Record<string, unknown>>;

@@ -87,6 +87,7 @@ describe('the sources of the guide are right', long, () => {
       'the list is in the order of creation',
       'updated_since compares the time of creation',
       'the service ignores updated_since',
+      'the list begins a second before the time that it is asked for',
       'a change is listed later than 10 s',
     ]);
     expect(needs('payments')).toHaveLength(4);

@@ -188,6 +188,12 @@ describe('a quirk of the service is found, with the line to change:', () => {
       ['note', 'invoices', /coarser than a second/, /^fullRefresh\(/, /incremental\(invoice/],
     ],
     [
+      'since that begins a second earlier',
+      'billing',
+      { ask: sinceAs(ms => ms - 1000) },
+      ['wrong', 'invoices', /shows records that are 1 s older/, /^startSlackSeconds: 1$/, /incremental\(invoice/],
+    ],
+    [
       'since refused',
       'billing',
       { status: (status, url) => (/updated_since=2/.test(url.search) ? 400 : status) },

@@ -7,6 +7,7 @@ import { systemClock } from '../../clock.ts';
 import { command } from '../../engine/runs/pauses.ts';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
 import { type By, type Life, lifeOf, rejectsOf } from '../../sources/helpdesk/ticket-life.ts';
+import { tickets } from '../../sources/helpdesk/tickets.ts';
 import { readStatus, type StreamStatus } from '../../status/streams.ts';
 import { liveWorkers } from '../../status/workers.ts';
 import { amount, count, duration } from '../../words.ts';
@@ -72,6 +73,8 @@ export async function whyOf(db: pg.Pool, config: Config, name: string, shown: Sh
   return { ...known, why: [...reasons(known, { config, worker, tickets: of('tickets'), messages: of('messages') })] };
 }
 
+const isLively = (name: string): boolean => tickets.lively?.some(({ list }) => list === name) === true;
+
 /** Due time of the next sweep: SWEEP_AGE_DAYS after the last one, or each night if open. Never swept: due since it was listed. */
 function sweepDue({ ticket, listed, swept }: Life, { sweep }: Pick<Config, 'sweep'>): Date | null {
   if (ticket.deleted_at !== null) return null;
@@ -79,12 +82,12 @@ function sweepDue({ ticket, listed, swept }: Life, { sweep }: Pick<Config, 'swee
     const last = swept.findLast(({ list }) => lists(list));
     return last ? last.as_of.getTime() + ms : listed.at.getTime();
   };
-  const whole = after(sweep.ageMs, list => list !== 'open' && list !== 'recent');
+  const whole = after(sweep.ageMs, list => !isLively(list));
   return new Date(
     openStates.includes(ticket.state ?? '')
       ? Math.min(
           whole,
-          after(openMs, list => list !== 'recent'),
+          after(openMs, list => list === 'open' || !isLively(list)),
         )
       : whole,
   );

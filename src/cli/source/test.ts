@@ -3,8 +3,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { findPlace } from '../../embedded/place.ts';
 import { joinEmbedded } from '../../embedded/postgres.ts';
-import { exitCodes, ShelfdeskError, UsageError } from '../../errors.ts';
+import { removeData } from '../../embedded/remove-demo.ts';
+import { exitCodes, Interrupted, messageOf, ShelfdeskError, UsageError } from '../../errors.ts';
 import type { Told } from '../../source-test/behaviour.ts';
 import type { Line } from '../../source-test/play.ts';
 import type { Refutation, Tested } from '../../source-test/test-source.ts';
@@ -23,6 +25,7 @@ interface Options {
   readonly cap?: number;
   readonly late?: number;
   readonly grain?: number;
+  readonly slack?: number;
   readonly exclusive?: true;
 }
 
@@ -41,6 +44,7 @@ export function addTestSource(source: Command, deps: Deps, act: Act): void {
     .option('--cap <records>', 'no page shows more, whatever is asked for', number(2))
     .option('--late <seconds>', 'a change may be listed so late', number(0))
     .option('--grain <seconds>', 'times are stored in steps of so many seconds', number(0))
+    .option('--slack <seconds>', 'a list begins so much earlier than it is asked for', number(0))
     .option('--exclusive', 'the start of a list does not include its own time')
     .option(...jsonOption)
     .addHelpText(
@@ -54,35 +58,42 @@ export function addTestSource(source: Command, deps: Deps, act: Act): void {
         const { source: chosen, service } = declared(name);
         const limit = service.paginator.type === 'single_page' ? undefined : service.paginator.limit;
         const { testSource } = await import('../../source-test/test-source.ts');
-        const folder = await mkdtemp(join(tmpdir(), 'shelfdesk-source-test-'));
-        try {
-          const database = await joinEmbedded({
-            folder: join(folder, 'postgres'),
-            signal: deps.signal,
-            settings: { fsync: 'off' },
-          }).catch(cannot);
-          try {
-            const tested = await testSource(chosen, {
-              ...{ url: database.url, seed: options.seed, seeds: options.seeds, signal: deps.signal },
-              told: toldBy(options, limit),
-              tell: says => say(`${says} …`),
-            });
-            if (options.json) printJson(tested);
-            else show(tested);
-            return tested.isRight ? exitCodes.ok : exitCodes.failed;
-          } finally {
-            await database.release();
-          }
-        } finally {
-          await rm(folder, { recursive: true, force: true });
-        }
+        const tested = await inOwnDatabase(deps.signal, url =>
+          testSource(chosen, {
+            ...{ url, seed: options.seed, seeds: options.seeds, signal: deps.signal },
+            told: toldBy(options, limit),
+            tell: says => say(`${says} …`),
+          }),
+        ).catch(cannot);
+        if (options.json) printJson(tested);
+        else show(tested);
+        return tested.isRight ? exitCodes.ok : exitCodes.failed;
       }),
     );
 }
 
-/** Without a database nothing is refuted. */
+/** A database that goes when the work has ended. */
+async function inOwnDatabase<T>(signal: AbortSignal, work: (url: string) => Promise<T>): Promise<T> {
+  const folder = await mkdtemp(join(tmpdir(), 'shelfdesk-source-test-'));
+  const home = join(folder, 'postgres');
+  try {
+    const database = await joinEmbedded({ folder: home, signal, settings: { fsync: 'off' } });
+    try {
+      return await work(database.url);
+    } finally {
+      await database.release();
+    }
+  } finally {
+    await removeData(await findPlace(home), folder);
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** What cannot be tested is not refuted. */
 function cannot(error: unknown): never {
-  throw error instanceof ShelfdeskError ? new UsageError(error.message, error.remedy) : error;
+  if (error instanceof Interrupted) throw error;
+  if (error instanceof ShelfdeskError) throw new UsageError(error.message, error.remedy);
+  throw new UsageError(messageOf(error), 'Look at what the message names, and run the same command again.');
 }
 
 const choice = (flags: string, says: string, values: readonly string[]) => new Option(flags, says).choices(values);
@@ -94,13 +105,17 @@ const number = (least: number) => (text: string) => {
 };
 
 /** What is known of the service. `limit`: records of a page, as it is declared. */
-const toldBy = ({ order, since, cursor, cap, late, grain, exclusive }: Options, limit: number | undefined): Told => ({
+const toldBy = (
+  { order, since, cursor, cap, late, grain, slack, exclusive }: Options,
+  limit: number | undefined,
+): Told => ({
   ...(order && { order }),
   ...(since && { since }),
   ...(cursor && { cursor }),
   ...(cap !== undefined && (limit === undefined ? { cutsWhole: true } : { cap: Math.min(1, cap / limit) })),
   ...(late !== undefined && { lateMs: late * 1000 }),
   ...(grain !== undefined && { grainMs: Math.max(1, grain * 1000) }),
+  ...(slack !== undefined && { slackMs: slack * 1000 }),
   ...(exclusive && { inclusive: false }),
 });
 

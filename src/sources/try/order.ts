@@ -39,10 +39,29 @@ const grains = [
   [dayMs, 'to the day'],
 ] as const;
 
+/** By how many seconds a list begins earlier than it is asked for; 0: by none, or by so many that its times are coarse. */
+async function slackOf(ofMs: number, comesFrom: (ms: number) => Promise<boolean>): Promise<number> {
+  const secondMs = ofMs - (ofMs % 1000);
+  if (!(await comesFrom(secondMs + 1000))) return 0;
+  for (const seconds of [1, 2]) {
+    const laterMs = secondMs + (seconds + 1) * 1000;
+    // A service that cuts the time to the minute shows the record up to there.
+    if (Math.floor(laterMs / 60_000) > Math.floor(secondMs / 60_000)) return 0;
+    if (!(await comesFrom(laterMs))) return seconds;
+  }
+  return 0;
+}
+
+interface Start {
+  readonly cursor: string;
+  readonly startParam: string;
+  readonly startSlackSeconds?: number;
+}
+
 /** Asks from the time of a record on: does it come, and from how much later on does it come no more? */
 export async function trySince(
   trying: Trying,
-  { cursor, startParam }: { cursor: string; startParam: string },
+  { cursor, startParam, startSlackSeconds = 0 }: Start,
   ask: Ask,
   first: Page,
 ): Promise<void> {
@@ -86,6 +105,12 @@ export async function trySince(
     );
   if (!from.ids.includes(subject.id)) {
     const before = await shown(subject.ms - overlapMs);
+    if (before.ids?.includes(subject.id) && startSlackSeconds > 0)
+      return notes.wrong(
+        `${startParam} shows no older record than it is asked for: changes would be lost`,
+        places.option(stream.path, 'startSlackSeconds'),
+        'no startSlackSeconds',
+      );
     if (before.ids?.includes(subject.id))
       return notes.seen(
         `${startParam} is exclusive: a record of that very time does not come, from a second before it does`,
@@ -94,6 +119,13 @@ export async function trySince(
       return notes.open(`${startParam}: the record that was asked for is on a later page, or has changed meanwhile`);
     return notes.wrong(`${startParam} hides a record of a second later: changes would be lost`, at, whole(stream.path));
   }
+  const slack = await slackOf(subject.ms, async ms => (await shown(ms)).ids?.includes(subject.id) === true);
+  if (slack > 0)
+    return notes.wrong(
+      `${startParam} shows records that are ${slack} s older than it is asked for: its pages would be refused`,
+      at,
+      `startSlackSeconds: ${startSlackSeconds + slack}`,
+    );
   let grain = '';
   for (const [ms, words] of grains) {
     grain = words;

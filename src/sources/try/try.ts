@@ -122,7 +122,7 @@ async function tryStream(
   if (first === undefined || first.records.length === 0) return;
   if (stream.kind !== 'full refresh') {
     noteOrder(list, String(stream.options.cursor), first);
-    await trySince(list, stream.options as { cursor: string; startParam: string }, ask, first);
+    await trySince(list, stream.options, ask, first);
   }
   const id = first.ids.find(one => one !== '');
   if (made.get && id !== undefined) await tryOne({ ...list, path: stream.path, get: made.get.bind(made) }, id);
