@@ -169,6 +169,11 @@ test.each([
   [wild(created, order, '/orders', { cursor: 'order', startParam: 'since' }), 'order is no time that all orders have'],
   [wild(created, order, '/orders', { cursor: 'changedAt' }), 'orders has no startParam'],
   [wild(incremental, order, '/orders', { ...since, datetimeFormat: '%Y-%m-%d' }), 'orders says no second'],
+  [wild(incremental, order, '/orders', { ...since, datetimeFormat: '%%s' }), 'orders says no second'],
+  [
+    wild(incremental, order, '/orders', { ...since, startSlackSeconds: 60 }),
+    'startSlackSeconds of orders is not a whole number up to 2',
+  ],
   [
     wild(incremental, order, '/orders', { ...since, datetimeFormat: '%q %s' }),
     'orders has %q, which stands for nothing',

@@ -164,6 +164,9 @@ export function inOneOrder(there: readonly string[], back: readonly string[]): b
   return place.size === there.length && shared.every((i, k) => k === 0 || shared[k - 1]! < i);
 }
 
+/** A list that begins earlier than this is coarser than the second by which readings overlap. */
+export const mostSlackMs = 2000;
+
 /**
  * Repeats the request while its page is out of order, shows records that were not requested, or shows none that can be
  * read. The last is allowed only for a request without a time (the beginning of an order of creation).
@@ -185,10 +188,11 @@ export function* inOrder(ask: Ask & { since: Ms }, proof: Proof): Generator<Step
       `${list} came ${mostReadings} times with a full page of records that cannot be read`,
       'sync.rejects tells what is wrong with them. Until one can be read, the rest of the list is unknown.',
     );
-  throw first !== undefined
+  const slackMs = first === undefined ? Number.NaN : ask.since - first;
+  throw slackMs > 0
     ? new Fatal(
-        `${list} began ${mostReadings} times with a record of ${new Date(first).toISOString()}`,
-        'The source shows older records than it is asked for. If it always does so, by a second or two, declare startSlackSeconds. Nothing was claimed as complete.',
+        `${list} began ${mostReadings} times with a record of ${new Date(first!).toISOString()}`,
+        `The source shows older records than it is asked for${slackMs <= mostSlackMs ? '. If it always does so, declare startSlackSeconds' : ', and may not know the time in the request'}. Nothing was claimed as complete.`,
       )
     : new Fatal(
         `${list} came out of order, ${mostReadings} times`,

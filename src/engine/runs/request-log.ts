@@ -49,7 +49,7 @@ export function keepRequestLog(
   async function write(): Promise<void> {
     isDirty = false;
     wroteMs = clock.monotonic();
-    shown = new Set(last.map(kindOf));
+    const kinds = new Set(last.map(kindOf));
     await byKey(
       pg,
       'log requests',
@@ -57,7 +57,12 @@ export function keepRequestLog(
        select $1, $2, $3, $4, $5::jsonb where exists (select from sync.stored_runs where id = $1)
        on conflict (run_id, stream_key) do update set written_at = excluded.written_at, requests = excluded.requests`,
       [run, stream, account, new Date(clock.now()), JSON.stringify(last)],
-    ).catch(() => {});
+    ).then(
+      () => {
+        shown = kinds;
+      },
+      () => {},
+    );
   }
 
   return {

@@ -7,6 +7,7 @@ import type { Limits } from '../../engine/budget/budget.ts';
 import { partsOfWholeLists } from '../../engine/forecast/plan-whole-lists.ts';
 import { bearerDialect } from '../../engine/http/bearer-dialect.ts';
 import { type Dialect, fixedToken } from '../../engine/http/dialect.ts';
+import { mostSlackMs } from '../../engine/reading/tie.ts';
 import { exitCodes, Fatal } from '../../errors.ts';
 import { lakeTablesOf } from '../record/lake.ts';
 import { contactsOf } from '../record/personal.ts';
@@ -366,9 +367,9 @@ function refuseOptions({ kind, record, options }: DeclaredStream, refuse: Refuse
       `datetimeFormat of ${record.name} ${wrong}`,
       'Write the time with %Y %m %d %H %M %S, or as seconds since 1970 with %s.',
     );
-  if (![0, 1, 2].includes(startSlackSeconds))
+  if (!Number.isInteger(startSlackSeconds) || startSlackSeconds < 0 || startSlackSeconds * 1000 > mostSlackMs)
     throw refuse(
-      `startSlackSeconds of ${record.name} is not 0, 1 or 2`,
+      `startSlackSeconds of ${record.name} is not a whole number up to ${mostSlackMs / 1000}`,
       'A list that begins earlier is coarser than a second: more slack would lose records. Declare fullRefresh.',
     );
   const named = deletes === undefined ? [] : [deletes.id, deletes.at, ...('type' in deletes ? [deletes.type] : [])];

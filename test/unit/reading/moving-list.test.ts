@@ -204,9 +204,16 @@ describe('a source that does not keep to its word', () => {
     const oldest = new ModelList({ ...quiet, layout });
     const error = readSpoilt(run, page => ({ ...oldest.answer({ since: 0, page: 1, perPage }), total: page.total }));
     expect(error.message).toMatch(/ and later began 5 times with a record of 2026-03-01T11:/);
-    expect(error.remedy).toContain('startSlackSeconds');
+    expect(error.remedy).toContain('may not know the time in the request');
     expect(run.list.asked).toHaveLength(1 + 5);
     expect(run.mirror.covered).toEqual([{ from, to: second(run, 4) }]);
+  });
+
+  test('since_updated_at begins a second early: the error names the option for it', () => {
+    const run = given({ layout });
+    const early = (page: Page) => page.rows.map((row, i) => (i === 0 ? { ...row, time: row.time - 2000 } : row));
+    const error = readSpoilt(run, page => ({ ...page, rows: early(page) }));
+    expect(error.remedy).toContain('startSlackSeconds');
   });
 
   test('a full page of records that cannot be read: it fails and says so, since nothing tells where to go on', () => {
