@@ -1,6 +1,7 @@
 /** The engine as it is, over a real database: it reads the derived service, and its process can be killed at any request. */
 import type pg from 'pg';
 import { openLog, openSource } from '../app/open-context.ts';
+import { settings } from '../app/settings.ts';
 import type { JobContext } from '../engine/context.ts';
 import { register } from '../engine/coverage/coverage.ts';
 import { makeLedgerPool, makePool, transaction } from '../engine/database/pool.ts';
@@ -43,8 +44,11 @@ class Life {
 }
 
 const never = 0;
-/** As the settings have it by default. */
-const sweep = { ageMs: 7 * 86_400_000, mostDeleted: 0.2 };
+const numberOf = (name: string): number => Number(settings[name]!.default);
+const sweep = {
+  ageMs: numberOf('SWEEP_AGE_DAYS') * 86_400_000,
+  mostDeleted: numberOf('SWEEP_MOST_DELETED_PERCENT') / 100,
+};
 const replyBytes = 100_000_000;
 
 export class Mirror {

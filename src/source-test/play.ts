@@ -1,5 +1,5 @@
 /** One play: a world of a seed, what happens to it while the engine reads it, and what the mirror has wrong in the end. */
-import { serviceOf } from '../sources/service/service.ts';
+import { lookbackSecondsOf, serviceOf } from '../sources/service/service.ts';
 import type { Source, Stream } from '../sources/source.ts';
 import type { Behaviour } from './behaviour.ts';
 import { TestClock } from './clock.ts';
@@ -92,7 +92,7 @@ class Playing implements Played {
     this.#stage = stage;
     this.#script = script;
     this.#meanings = meaningsOf(service).filter(({ name }) => script.streams.includes(name));
-    this.#lookbackMs = (service.lookbackSeconds ?? 10) * secondMs;
+    this.#lookbackMs = lookbackSecondsOf(service) * secondMs;
     this.#rng = rngOf(script.seed);
     this.#world = new World(this.#meanings, script.behaviour, beginMs);
     this.#mirror = new Mirror(ground, source, this.#clock, { url: served.url, account: stage.nextAccount() });

@@ -5,7 +5,7 @@
 import { migrate, ownSql } from '../engine/database/migrate.ts';
 import { UsageError } from '../errors.ts';
 import { OpenStack } from '../open-stack.ts';
-import { serviceOf } from '../sources/service/service.ts';
+import { lookbackSecondsOf, serviceOf } from '../sources/service/service.ts';
 import type { Source } from '../sources/source.ts';
 import { allowedCases, otherCases, type Told } from './behaviour.ts';
 import type { Finding, Wrong } from './judge.ts';
@@ -88,7 +88,7 @@ export async function testSource(
 
   const counts = new Map(meanings.map(({ name }) => [name, { lost: 0, stale: 0, phantom: 0, doubled: 0, failed: 0 }]));
   const refutations: Refutation[] = [];
-  const lookbackMs = (declared.lookbackSeconds ?? 10) * 1000;
+  const lookbackMs = lookbackSecondsOf(declared) * 1000;
   for (let n = seed; n < seed + seeds; n++)
     for (const { says, behaviour } of allowedCases(lookbackMs, told)) {
       const open = meanings.filter(({ name }) => !refutations.some(({ stream }) => stream === name));

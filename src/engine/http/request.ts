@@ -146,3 +146,10 @@ function idOf(id: unknown, idTypes: IdTypes): string | undefined {
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
+
+/** The address of a request. A path may have parameters of its own. */
+export function urlOf(baseUrl: URL, path: string, query: Readonly<Record<string, string>>): URL {
+  const url = new URL(baseUrl.href.replace(/\/$/, '') + path);
+  for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
+  return url;
+}

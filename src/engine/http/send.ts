@@ -35,7 +35,7 @@ import type { Fetch, RawReply } from './fetch.ts';
 import { label, parse, type ReplyFilter, single } from './parse-reply.ts';
 import { type Proxies, proxyFor } from './proxies.ts';
 import { firstId } from './read-body.ts';
-import type { Reply, Request, SourceName } from './request.ts';
+import { type Reply, type Request, type SourceName, urlOf } from './request.ts';
 
 /** A reply that a cache kept no longer is as good as new: its time is only exact to a second. */
 const freshSeconds = 1;
@@ -420,10 +420,4 @@ function spellings(secret: string): string[] {
   const encoded = encodeURIComponent(secret);
   const lower = encoded.replace(/%[0-9A-F]{2}/g, hex => hex.toLowerCase());
   return [secret, encoded, lower, JSON.stringify(secret).slice(1, -1), secret.replaceAll('/', '\\/')];
-}
-
-function urlOf(baseUrl: URL, path: string, query: Readonly<Record<string, string>>): URL {
-  const url = new URL(baseUrl.href.replace(/\/$/, '') + path);
-  for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
-  return url;
 }

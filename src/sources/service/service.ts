@@ -96,8 +96,8 @@ export function defineService<const N extends string>(service: Service<N>): Sour
         says: `Start of the mirror: records of ${label} that were last changed before are not read, where a list can be asked for changes.`,
       },
       [names.lookback]: {
-        schema: count(0).default(service.lookbackSeconds ?? 10),
-        default: String(service.lookbackSeconds ?? 10),
+        schema: count(0).default(lookbackSecondsOf(service)),
+        default: String(lookbackSecondsOf(service)),
         says: `Longest time that a change of ${label} needs to appear in its lists.`,
       },
       ...limitSettings(service),
@@ -126,6 +126,10 @@ export function defineService<const N extends string>(service: Service<N>): Sour
   services.set(source, service);
   return source;
 }
+
+/** How late a change may be listed, without a setting. */
+export const lookbackSecondsOf = ({ lookbackSeconds = 10 }: Pick<Service<string>, 'lookbackSeconds'>): number =>
+  lookbackSeconds;
 
 const services = new WeakMap<object, Service<string>>();
 

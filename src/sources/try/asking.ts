@@ -7,7 +7,7 @@ import { parseJson } from '../../engine/exact-json.ts';
 import { causeOfError, type Place, withoutTries } from '../../engine/http/causes.ts';
 import type { Fetch } from '../../engine/http/fetch.ts';
 import { label, single } from '../../engine/http/parse-reply.ts';
-import type { Request } from '../../engine/http/request.ts';
+import { type Request, urlOf } from '../../engine/http/request.ts';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
 import { duration } from '../../words.ts';
 import type { Connection } from '../source.ts';
@@ -102,9 +102,7 @@ export class Asking {
       ...(key !== undefined && (dialect.authorization?.(key) ?? { authorization: `Bearer ${key}` })),
       ...{ accept: 'application/json', 'cache-control': 'no-cache' },
     };
-    const url = new URL(baseUrl.href.replace(/\/$/, '') + request.path);
-    const query = { ...request.query, ...(withKey && dialect.query(request)) };
-    for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
+    const url = urlOf(baseUrl, request.path, { ...request.query, ...(withKey && dialect.query(request)) });
     this.requests++;
     try {
       const reply = await exchange(url, headers);
