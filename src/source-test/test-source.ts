@@ -3,7 +3,6 @@
  * behave. What goes wrong refutes the declaration, with the shortest story.
  */
 import { migrate, ownSql } from '../engine/database/migrate.ts';
-import { UsageError } from '../errors.ts';
 import { OpenStack } from '../open-stack.ts';
 import { lookbackSecondsOf, serviceOf } from '../sources/service/service.ts';
 import type { Source } from '../sources/source.ts';
@@ -61,16 +60,12 @@ interface Options {
 /** A world may have nothing that a behaviour loses. */
 const worldsOfOthers = 4;
 
+/** `source`: one that `defineService` has made. */
 export async function testSource(
   source: Source,
   { url, told = {}, seed = 1, seeds = 1, signal, tell = () => {} }: Options,
 ): Promise<Tested> {
-  const declared = serviceOf(source);
-  if (declared === undefined)
-    throw new UsageError(
-      `${source.name} is no source of your own: its tests are those of the program`,
-      'Name a source in the folder of SHELFDESK_SOURCES.',
-    );
+  const declared = serviceOf(source)!;
   await using stack = new OpenStack();
   const small = withSmallPages(declared);
   await migrate(url, ownSql, [small]);

@@ -83,10 +83,12 @@ export class World {
   /** Records of the past, some seconds apart, or with many of one second. */
   fill(name: string, records: number, tie: number): void {
     const shelf = this.shelves.get(name)!;
-    const beganMs = this.nowMs - 7 * secondMs * (records + 20);
+    // A list that begins early shows it where there is something a second earlier.
+    const stepMs = (this.behaviour.slackMs ?? 0) > 0 ? secondMs : 7 * secondMs;
+    const beganMs = this.nowMs - stepMs * (records + 20);
     for (let n = 0; n < records; n++) {
       const place = this.behaviour.ties && n >= 3 && n < 3 + tie ? 3 : n;
-      this.#add(shelf, beganMs + place * 7 * secondMs, 0);
+      this.#add(shelf, beganMs + place * stepMs, 0);
     }
   }
 

@@ -90,7 +90,7 @@ describe('the sources of the guide are right', long, () => {
       'the list begins a second before the time that it is asked for',
       'a change is listed later than 10 s',
     ]);
-    expect(needs('payments')).toHaveLength(4);
+    expect(needs('payments')).toHaveLength(5);
   });
 
   test('a list with a parameter in its path and a time of its own writing, and details at the path of their record', async () => {

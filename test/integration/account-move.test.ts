@@ -475,7 +475,10 @@ describe('an account that is read', () => {
         await other.query(`begin; lock table ${locked} in row exclusive mode; lock table ${locked} in share mode`);
         const { process, finished } = moving();
         await vi.waitFor(
-          async () => expect(await rows(a!, 'select from pg_locks where not granted')).not.toEqual([]),
+          async () =>
+            expect(
+              await rows(a!, `select from pg_locks where not granted and relation = '${locked}'::regclass`),
+            ).not.toEqual([]),
           60_000,
         );
         process.kill('SIGKILL');

@@ -66,7 +66,7 @@ export function declared(name: string) {
   if (source !== undefined && service !== undefined) return { source, service };
   if (source !== undefined)
     throw new UsageError(
-      `${source.label} is no source of your own, and is not tried`,
+      `${source.label} is no source of your own, and is neither tried nor tested`,
       '`npx shelfdesk doctor` looks at the connection of each source, and `npx shelfdesk sandbox probe` asks a help desk how it behaves.',
     );
   const names = sources.filter(one => serviceOf(one)).map(one => one.name);
