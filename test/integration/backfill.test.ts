@@ -1,6 +1,6 @@
 /** `backfill` against the sandbox: which gaps are read in which order, what is claimed, and what is paid for, once. */
 import { CommanderError } from 'commander';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import type { Fault } from '../../packages/sandbox/src/admission/faults.ts';
 import { World } from '../../packages/sandbox/src/helpdesk/world/world.ts';
 import {
@@ -505,14 +505,22 @@ describe('several at once', () => {
   });
 
   test('with overlapping ranges and --again pay for messages once', long, async () => {
-    await using desk = await openDesk({ hours: 100 });
+    // The first one is slow until the second one is there: a range that was read before a command came is read again for it.
+    let both = true;
+    await using desk = await openDesk({ hours: 100, fault: () => (both ? undefined : { kind: 'delay', ms: 400 }) });
     await syncAlone(configOf(desk));
     desk.wait(60_000);
     desk.asked();
-    const results = await Promise.all([
-      backfillOnce(configOf(desk), ['messages'], range(20, 90, true)),
-      backfillOnce(configOf(desk), ['messages'], range(50, 90, true)),
-    ]);
+    both = false;
+    const running = [range(20, 90, true), range(50, 90, true)].map(one =>
+      backfillOnce(configOf(desk), ['messages'], one),
+    );
+    await vi.waitUntil(async () => {
+      const { rows } = await desk.db.pool.query(`select from sync.runs where state = 'running' and kind = 'backfill'`);
+      return rows.length === 2;
+    }, 20_000);
+    both = true;
+    const results = await Promise.all(running);
     for (const result of results) expect(result).toMatchObject({ state: 'completed', exitCode: 0 });
     const asked = desk.asked();
     expect(new Set(asked)).toEqual(new Set(upFrom(20, 90)));
