@@ -185,7 +185,13 @@ describe('a quirk of the service is found, with the line to change:', () => {
       'since of the day',
       'billing',
       { ask: sinceAs(ms => ms - (ms % 86_400_000)) },
-      ['note', 'invoices', /coarser than a second/, /^fullRefresh\(/, /incremental\(invoice/],
+      ['wrong', 'invoices', /coarser than a second/, /^fullRefresh\(/, /incremental\(invoice/],
+    ],
+    [
+      'since of the minute',
+      'billing',
+      { ask: sinceAs(ms => ms - (ms % 60_000)) },
+      ['wrong', 'invoices', /coarser than a second/, /^fullRefresh\(/, /incremental\(invoice/],
     ],
     [
       'since that begins a second earlier',
