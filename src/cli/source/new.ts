@@ -1,6 +1,7 @@
 /** `source new`: writes the draft of a source into the folder of the sources. */
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join, parse, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
 import { folderOfSources } from '../../app/environment.ts';
 import { UsageError } from '../../errors.ts';
@@ -37,12 +38,16 @@ export function addNewSource(source: Command, deps: Deps, act: Act): void {
         );
         if (folderOfSources() === undefined)
           say(`Set SHELFDESK_SOURCES=${usualFolder} in .env, so that the folder is read.`);
+        say(`For an agent that fills it in: ${relative(process.cwd(), skill)}`);
         say(
-          `Then set ${name.toUpperCase()}_BASE_URL and ${name.toUpperCase()}_KEY, and see what a sync takes: \`shelfdesk plan\`.`,
+          `Then set ${name.toUpperCase()}_BASE_URL and ${name.toUpperCase()}_KEY, and see whether the service does so: \`shelfdesk source try ${name}\`.`,
         );
       }),
     );
 }
+
+/** It stands beside the guide, in a clone and in the package. */
+const skill = fileURLToPath(new URL('../../../docs/skills/shelfdesk-source/SKILL.md', import.meta.url));
 
 /** Throws UsageError if the folder has a file of this name. */
 function write(folder: string, name: string, text: string): string {
