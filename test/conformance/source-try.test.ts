@@ -290,12 +290,12 @@ describe('a quirk of the service is found, with the line to change:', () => {
     [
       'a field more',
       'crm',
-      { answer: onContacts(one => ({ ...one, mobile_phone: '+49 1', vip: true })) },
+      { answer: onContacts(one => ({ ...one, mobile_phone: '+49 1', vip: true, calls: 2, spentHours: 2 })) },
       [
         'note',
         'contacts',
-        /2 fields of contacts are not declared: mobile_phone \(text\), vip \(boolean\)/,
-        /^mobile_phone: text\('Mobile phone\.'\)\.personal\('contact'\),\nvip: flag/,
+        /4 fields of contacts are not declared: mobile_phone \(text\), vip \(boolean\), calls \(integer\), spentHours \(integer\)/,
+        /^mobile_phone: text\('Mobile phone\.'\)\.personal\('contact'\),\nvip: flag.*\ncalls: integer.*\nspentHours: number/,
         /record\('contacts'/,
       ],
     ],
