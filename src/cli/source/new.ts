@@ -34,11 +34,11 @@ export function addNewSource(source: Command, deps: Deps, act: Act): void {
         const file = write(folder, name, text);
         print(file);
         say(
-          `${count(questionsIn(text), 'question')} in it, each behind "// ?". The guide: docs/how-to/add-a-source.md`,
+          `${count(questionsIn(text), 'question')} in it, each behind "// ?". The guide: ${inDocs('how-to/add-a-source.md')}`,
         );
         if (folderOfSources() === undefined)
           say(`Set SHELFDESK_SOURCES=${usualFolder} in .env, so that the folder is read.`);
-        say(`For an agent that fills it in: ${relative(process.cwd(), skill)}`);
+        say(`For an agent that fills it in: ${inDocs('skills/shelfdesk-source/SKILL.md')}`);
         say(
           `Then set ${name.toUpperCase()}_BASE_URL and ${name.toUpperCase()}_KEY, and see whether the service does so: \`shelfdesk source try ${name}\`.`,
         );
@@ -46,8 +46,9 @@ export function addNewSource(source: Command, deps: Deps, act: Act): void {
     );
 }
 
-/** It stands beside the guide, in a clone and in the package. */
-const skill = fileURLToPath(new URL('../../../docs/skills/shelfdesk-source/SKILL.md', import.meta.url));
+/** A document of the clone, or of the package. */
+const inDocs = (name: string): string =>
+  relative(process.cwd(), fileURLToPath(new URL(`../../../docs/${name}`, import.meta.url)));
 
 /** Throws UsageError if the folder has a file of this name. */
 function write(folder: string, name: string, text: string): string {
