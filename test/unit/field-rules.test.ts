@@ -201,6 +201,21 @@ test('a kind that is left out whole costs what the kinds within it cost', () => 
   expect(lostBy(of('customers.first_name'), 'helpdesk.customers.first_name')).toEqual([]);
 });
 
+test('a source that has the name of a kind is named in full, unless that kind has such a field', () => {
+  const three = {
+    ...kinds,
+    'desk.tickets': { ...kinds['desk.tickets']!, fields: ['subject'] },
+    'tickets.tickets': { ...kinds['desk.contacts']!, fields: ['holder'] },
+    'tickets.subject': kinds['desk.contacts']!,
+  };
+  const named = (text: string) => parseRules(text, three).map(({ full }) => full);
+  expect(named('tickets.tickets.holder:hash desk.tickets.subject')).toEqual([
+    'tickets.tickets.holder:hash',
+    'desk.tickets.subject',
+  ]);
+  expect(() => named('tickets.subject')).toThrow('may mean desk.tickets.subject or tickets.subject');
+});
+
 test('a kind is named by its key, or by a short name that one source alone has', () => {
   const two = {
     ...kinds,

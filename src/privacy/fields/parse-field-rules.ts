@@ -35,10 +35,12 @@ function meant(kinds: Kinds, names: readonly string[], written: string): Pick<Fi
   const [first = '', ...inner] = names;
   const key = names.slice(0, 2).join('.');
   const byKey = { kind: key, path: names.slice(2) };
+  const isKey = Object.hasOwn(kinds, key);
+  // A source may have the name of a kind. Then a key means a field of that kind too only where it has one.
   const found = Object.keys(kinds)
-    .filter(kind => shortOfKey(kind) === first)
+    .filter(kind => shortOfKey(kind) === first && (!isKey || kinds[kind]!.fields.includes(inner[0]!)))
     .map(kind => ({ kind, path: inner }));
-  if (Object.hasOwn(kinds, key)) found.push(byKey);
+  if (isKey) found.push(byKey);
   if (found.length > 1) {
     const each = found.map(({ kind, path }) => [kind, ...path].join('.') + written.slice(names.join('.').length));
     throw new Error(`must name the source, because ${written} may mean ${each.join(' or ')}`);
