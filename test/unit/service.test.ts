@@ -120,6 +120,14 @@ test.each([
     { streams: [fullRefresh(record('orders', 'Orders.', { at: time('Time.') } as never), '/orders')] },
     'orders has no id',
   ],
+  [
+    { streams: [fullRefresh(record('orders', 'Orders.', { number: id() } as never), '/orders')] },
+    'the field number of orders is an id, and not named id',
+  ],
+  [
+    { streams: [fullRefresh(record('orders', 'Orders.', { id: id(), number: id() }), '/orders')] },
+    'the field number of orders is an id, and not named id',
+  ],
   [{ streams: [fullRefresh(record('Orders', 'Orders.', { id: id() }), '/orders')] }, 'Orders is no name of SQL'],
   [{ streams: [fullRefresh(part, '/a'), fullRefresh(part, '/b')] }, 'two records have the name parts'],
   [

@@ -404,8 +404,14 @@ function refuseFields(
   { parent, names }: { readonly parent: string; readonly names: readonly string[] },
   refuse: Refuse,
 ): void {
-  if (!Object.values(record.fields as Record<string, Facts>).some(({ isId }) => isId))
-    throw refuse(`${record.name} has no id`, 'Declare the field that names a record as id().');
+  const ids = Object.entries(record.fields as Record<string, Facts>).filter(([, { isId }]) => isId);
+  if (ids.length === 0) throw refuse(`${record.name} has no id`, 'Declare the field id as id().');
+  const other = ids.find(([field]) => field !== 'id')?.[0];
+  if (other !== undefined)
+    throw refuse(
+      `the field ${other} of ${record.name} is an id, and not named id`,
+      'Records are told apart by their field id alone: declare any other one as text(…) or reference(…).',
+    );
   const unsaid = unsaidIn(record.fields);
   if (unsaid !== undefined)
     throw refuse(
