@@ -161,6 +161,9 @@ const cursorAs = (shown: (n: number) => string, meant: (cursor: string) => numbe
       : body,
 });
 
+const packed = (n: number) => Buffer.from(JSON.stringify({ o: n, v: 2 })).toString('base64url');
+const unpacked = (cursor: string): number => JSON.parse(Buffer.from(cursor, 'base64url').toString()).o;
+
 describe('a quirk of the service is found, with the line to change:', () => {
   const capped: Quirk = {
     ask: url =>
@@ -183,6 +186,7 @@ describe('a quirk of the service is found, with the line to change:', () => {
     ...(
       [
         ['an offset', 'number of records', String, Number, /type: 'offset', offsetParam: 'cursor'/],
+        ['a packed offset', 'number of records', packed, unpacked, /type: 'offset', offsetParam: 'cursor'/],
         ['a page', 'number of a page', n => String(n / 100 + 1), text => 100 * (Number(text) - 1), /'page_number'/],
         ['a time', 'time of the last record', n => changedAt(n - 1), text => 1 + nOf(text), /another cursor/],
       ] as const satisfies [string, string, (n: number) => string, (text: string) => number, RegExp][]
@@ -376,6 +380,19 @@ describe('a quirk of the service is found, with the line to change:', () => {
       "its clock is 5 min ahead of this machine; the mirror goes by the service's",
       'a list answers without the key too',
     ]);
+  });
+
+  test('a packed cursor of ids that are numbered without a gap is a place', async () => {
+    const numbered = cursorAs(
+      n => Buffer.from(JSON.stringify({ after: n })).toString('base64url'),
+      cursor => JSON.parse(Buffer.from(cursor, 'base64url').toString()).after,
+    );
+    const renamed: Quirk['answer'] = (body, url) =>
+      onContacts(one => ({ ...one, id: String(Number(String(one.id).slice(1)) + 1) }))(
+        numbered.answer!(body, url) as typeof body,
+        url,
+      );
+    expect(findings(await tried('crm', { ...numbered, answer: renamed }))).toEqual([]);
   });
 
   test('a refusal at a limit is waited out, and is a finding', async () => {

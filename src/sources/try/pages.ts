@@ -113,6 +113,17 @@ function noteBorder({ notes, places, pages, stream }: Trying, first: Page, secon
     );
 }
 
+/** The numbers of a cursor, also of one that is packed, each with the text around it. */
+function numbersIn(cursor: string): { readonly value: number; readonly rest: string }[] {
+  const unpacked = Buffer.from(cursor, 'base64').toString();
+  return [cursor, unpacked].flatMap(text =>
+    [...text.matchAll(/\d+/g)].map(({ 0: digits, index }) => ({
+      value: Number(digits),
+      rest: `${text.slice(0, index)}#${text.slice(index + digits.length)}`,
+    })),
+  );
+}
+
 /** A cursor has to be a place in the list: one that counts loses what moves up, and one that tells a time what shares it. */
 function noteCursor({ notes, places, pages, stream }: Trying, first: Page, second: Page): void {
   const { next } = first;
@@ -128,8 +139,18 @@ function noteCursor({ notes, places, pages, stream }: Trying, first: Page, secon
       'another cursor, or another type of paginator',
     );
   const n = first.records.length;
+  // Ids that are numbered without a gap are as large as their place, so a number of the last id is no count.
+  const isOfId = ({ value }: { readonly value: number }) =>
+    numbersIn(first.ids.at(-1) ?? '').some(one => one.value === value);
+  const named = numbersIn(next).filter(one => !isOfId(one));
+  const after = second.next === undefined ? undefined : numbersIn(second.next);
+  // A number that stands among others counts if it alone is another one in the next cursor.
   const counts = (of: number, step: number) =>
-    Number(next) === of && (second.next === undefined || Number(second.next) === of + step);
+    named.some(
+      ({ value, rest }) =>
+        value === of &&
+        (after === undefined ? rest === '#' : after.some(one => one.value === of + step && one.rest === rest)),
+    );
   if (counts(n, second.records.length))
     notes.wrong(
       `${cursorPath} is a number of records: records that move up would be lost`,
