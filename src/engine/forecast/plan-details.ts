@@ -68,7 +68,8 @@ export async function partOfDetails(planning: Planning, stream: Detail, brought:
     ...named.slice(0, waiting + brought.many).map(cost => ({ cost, lane: 'backfill' as const, many: 1 })),
     { cost: plain, lane: 'backfill', many: Math.max(0, waiting + brought.many - named.length) },
   ];
-  if (brought.many > brought.records.length) assumed.add(`one page of ${stream.of.name} mentions every name`);
+  if (stream.names.length > 0 && brought.many > brought.records.length)
+    assumed.add(`one page of ${stream.of.name} mentions every name`);
   const [first, second] = split(rest, Math.min(waiting + brought.many, fresh + brought.fresh));
   const afterwards: Asked[] = (await dueAgain(planning, stream.key)).map(() => ({
     cost: plain,

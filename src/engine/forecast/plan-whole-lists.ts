@@ -4,25 +4,28 @@
  */
 import type { ListStream, Row } from '../../sources/source.ts';
 import { sourceOf } from '../context.ts';
+import type { StreamKey } from '../database/stream-key.ts';
 import { isWholeEachTime } from '../reading/fewer.ts';
 import { shownPerPage } from './cost-of-rows.ts';
 import type { Asked, Part } from './plan-time.ts';
 import { type Planning, type Question, storeMs } from './planning.ts';
 
 /**
- * The requests of a run of these streams. A list that was never read has an unknown length, which the forecast says.
+ * The requests of a run of these streams. A list that was never read has an unknown length, which the forecast says, unless the source
+ * counts it: then `news` has the number of those that are not stored.
  */
 export async function partsOfWholeLists(
   planning: Planning,
   kind: Question['kind'],
   streams: readonly ListStream<Row>[],
+  news: Map<StreamKey, number>,
 ): Promise<Part[]> {
   const parts: Part[] = [];
   for (const stream of streams) {
     const [first] = stream.lists;
     const { cost } = stream.request(first.name, { page: 1, perPage: stream.paging.perPage });
     const rows = await countRows(planning, stream);
-    const many = await requestsFor(planning, stream, rows);
+    const many = await requestsFor(planning, stream, rows, news);
     const lane = kind === 'sync' ? 'fresh' : 'backfill';
     const asked: Asked = { cost, lane, many };
     parts.push({ stream: stream.key, readers: [[asked]], storeMs: storeMs.page });
@@ -30,10 +33,18 @@ export async function partsOfWholeLists(
   return parts;
 }
 
-async function requestsFor(planning: Planning, stream: ListStream<Row>, { live, isRead }: Rows): Promise<number> {
+async function requestsFor(
+  planning: Planning,
+  stream: ListStream<Row>,
+  { live, isRead }: Rows,
+  news: Map<StreamKey, number>,
+): Promise<number> {
   if (!isRead) {
     const counted = planning.counts ? await totalOf(planning, stream) : undefined;
-    if (counted !== undefined) return pagesOf(stream, counted);
+    if (counted !== undefined) {
+      news.set(stream.key, Math.max(0, counted - live));
+      return pagesOf(stream, counted);
+    }
     planning.unknown = true;
     planning.assumed.add(`${stream.key} was never read, and its source does not count it: one page`);
     return 1;

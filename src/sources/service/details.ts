@@ -1,4 +1,6 @@
 /** A stream of details, declared in a line: a list of its own for each record of a parent, as the comments of an issue. */
+
+import type { StreamKey } from '../../engine/database/stream-key.ts';
 import { detailJobs, pendingOf, replay } from '../../engine/details/detail-jobs.ts';
 import type { Part } from '../../engine/forecast/plan-time.ts';
 import type { Planning, Question } from '../../engine/forecast/planning.ts';
@@ -58,18 +60,20 @@ export function detailsOf(
   };
 }
 
-/** Those that wait. What its lists will bring is not known. */
+/** Those that wait, and the records of a list that is read for the first time. What a later reading brings is not known. */
 export async function forecastOf(
   planning: Planning,
   question: Question,
   stream: DetailStream<Row, Row>,
+  news: ReadonlyMap<StreamKey, number>,
 ): Promise<Part> {
   const { partOfDetails } = await import('../../engine/forecast/plan-details.ts');
   const { since, until, again = false } = question.kind === 'backfill' ? question.range : {};
+  const many = news.get(stream.of.key) ?? 0;
   if (again) planning.unknown = true;
   planning.assumed.add(
-    `${stream.key}: one page for each record that waits; those that change meanwhile are not counted`,
+    `${stream.key}: one page for each record that waits or is new; those that change meanwhile are not counted`,
   );
   const scope = { fromMs: since?.getTime(), toMs: until?.getTime() };
-  return partOfDetails(planning, stream, { records: [], many: 0, fresh: 0 }, scope);
+  return partOfDetails(planning, stream, { records: [], many, fresh: 0 }, scope);
 }

@@ -4,6 +4,7 @@
  */
 import { address, count, credential, moment, type Setting } from '../../app/setting-types.ts';
 import type { Limits } from '../../engine/budget/budget.ts';
+import type { StreamKey } from '../../engine/database/stream-key.ts';
 import { partsOfWholeLists } from '../../engine/forecast/plan-whole-lists.ts';
 import { bearerDialect } from '../../engine/http/bearer-dialect.ts';
 import { type Dialect, fixedToken } from '../../engine/http/dialect.ts';
@@ -117,9 +118,10 @@ export function defineService<const N extends string>(service: Service<N>): Sour
     forecast: async (planning, question) => {
       const wanted = streams.filter(({ key }) => question.streams.includes(key));
       const lists = wanted.filter(stream => stream.kind === 'list');
-      const parts = await partsOfWholeLists(planning, question.kind, lists);
+      const news = new Map<StreamKey, number>();
+      const parts = await partsOfWholeLists(planning, question.kind, lists, news);
       for (const stream of wanted)
-        if (stream.kind === 'detail') parts.push(await forecastOf(planning, question, stream));
+        if (stream.kind === 'detail') parts.push(await forecastOf(planning, question, stream, news));
       return parts;
     },
   };

@@ -95,6 +95,17 @@ async function opened() {
         .splice(0)
         .filter(path => path.endsWith('comments'))
         .sort(),
+    /** Requests of a first load, by stream, where the list says how many issues there are. */
+    async plan(total: number) {
+      const counting = { ...ctx, sources: new Map([['tracker', { ...open, send: async () => ({ total }) }]]) };
+      const state = { ctx: counting as never, nowMs: second(now), counts: true, counted: [], unknown: false };
+      const parts = await tracker.forecast(
+        { ...state, assumed: new Set<string>() },
+        { kind: 'sync', streams: tracker.streams.map(({ key }) => key) },
+      );
+      const manyOf = (part: (typeof parts)[number]) => part.readers.flat().reduce((sum, { many }) => sum + many, 0);
+      return Object.fromEntries(parts.map(part => [part.stream, manyOf(part)]));
+    },
     replay: (reject: unknown) => replay(ctx as never, tracker.streams, reject as number),
     erase: (contact: string) =>
       eraseCustomer(
@@ -367,4 +378,13 @@ test('a malformed comment is rejected by itself; what it stands beside is stored
   s.later(3600);
   await s.read();
   expect([await s.live(), await s.rows('select from sync.rejects where cleared_at is null')]).toEqual(['a/4', []]);
+});
+
+test('the plan of a first load has a page of details for each record that the list counts', async () => {
+  await using s = await opened();
+  expect(await s.plan(1200)).toMatchObject({ 'tracker.comments': 1200 });
+  s.shows(one('1', 1));
+  await s.both();
+  // Its comments answer 404, so it waits.
+  expect(await s.plan(1200)).toMatchObject({ 'tracker.comments': 1 });
 });
