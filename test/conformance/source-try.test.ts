@@ -233,6 +233,18 @@ describe('a quirk of the service is found, with the line to change:', () => {
       ['wrong', 'invoices', /shows records that are 1 s older/, /^startSlackSeconds: 1$/, /incremental\(invoice/],
     ],
     [
+      'times without a zone',
+      'billing',
+      { answer: onInvoices(all => all.map(one => ({ ...one, updatedAt: String(one.updatedAt).replace('Z', '') }))) },
+      [
+        'note',
+        'invoices',
+        /updatedAt has no zone, and is read as UTC/,
+        /unless the documents say/,
+        /incremental\(invoice/,
+      ],
+    ],
+    [
       'since refused',
       'billing',
       { status: (status, url) => (/updated_since=2/.test(url.search) ? 400 : status) },

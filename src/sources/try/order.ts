@@ -12,8 +12,20 @@ const stampOf = (cursor: string, record: unknown): number => timeOf(String(isObj
 const whole = (path: string) =>
   `fullRefresh(…, '${path}'), or params by which the service sorts it, oldest change first`;
 
+const hasZone = /(?:z|[+-]\d\d:?(?:\d\d)?)$/i;
+
 /** Whether the records of the pages are in the ascending order of their times. */
 export function noteOrder({ notes, places, stream }: Trying, cursor: string, page: Page): void {
+  const zoneless = page.records.some(
+    one => !Number.isNaN(stampOf(cursor, one)) && !hasZone.test(String((one as Record<string, unknown>)[cursor])),
+  );
+  // Nothing in a page tells it from UTC, and where it is not, the mirror asks for changes hours too late.
+  if (zoneless)
+    notes.note(
+      `${cursor} has no zone, and is read as UTC: if it is a local time, changes would be lost`,
+      places.option(stream.path, 'cursor'),
+      `fullRefresh(…, '${stream.path}'), unless the documents say that it is UTC`,
+    );
   const times = page.records.map(one => stampOf(cursor, one)).filter(ms => !Number.isNaN(ms));
   const steps = times.slice(1).map((ms, i) => ms - times[i]!);
   const [up, down] = [steps.filter(ms => ms > 0).length, steps.filter(ms => ms < 0).length];
