@@ -1,7 +1,9 @@
-"""A tap by the SDK of Meltano: lists, the details of each ticket as a child stream, an incremental key with a lookback.
+"""A tap by the SDK of Meltano: lists, the details of each ticket as a child stream, an incremental key with a lookback. SORT is the
+order of the list.
 
 https://sdk.meltano.com/en/latest/classes/singer_sdk.RESTStream.html
 https://sdk.meltano.com/en/latest/parent_streams.html
+https://sdk.meltano.com/en/latest/implementation/at_least_once.html: streams that are sorted in reverse
 """
 
 import os
@@ -80,7 +82,7 @@ class Tickets(Desk):
     is_sorted = False
 
     def get_url_params(self, context, next_page_token):
-        query = {**super().get_url_params(context, next_page_token), "sort": "updated_at"}
+        query = {**super().get_url_params(context, next_page_token), "sort": os.environ["SORT"]}
         if since := self.get_starting_timestamp(context):
             since -= timedelta(seconds=int(os.environ["LOOKBACK"]))
             query["since_updated_at"] = since.strftime("%Y-%m-%dT%H:%M:%SZ")
