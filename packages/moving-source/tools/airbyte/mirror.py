@@ -15,7 +15,7 @@ from airbyte.caches import PostgresCache
 
 here, state = Path(__file__).resolve().parent, os.environ["STATE"]
 text = (here / "manifest.yaml").read_text()
-manifest = yaml.safe_load(text.replace("{PERIOD}", os.environ["PERIOD"]).replace("{CREDITS}", os.environ["CREDITS"]))
+manifest = yaml.safe_load(text.replace("PERIOD", os.environ["PERIOD"]).replace("CREDITS", os.environ["CREDITS"]))
 source = airbyte.get_source(
     "source-desk",
     local_executable=Path(sys.executable).parent / "source-declarative-manifest",
