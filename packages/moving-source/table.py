@@ -29,7 +29,7 @@ def says(one):
         return "fails", True
     if "says" in end:
         if not end["says"]["complete"]:
-            return "not complete", missing > 0
+            return "not complete", missing > 0 and end["says"]["lost_in_spite"] == 0
         return "complete", end["says"]["lost_in_spite"] == 0
     return "exit code 0", missing == 0
 
