@@ -1,7 +1,7 @@
 /** The three indexes of search. They cost more than the rest of storing a message, so they are made on demand. */
 import type pg from 'pg';
 import { makePool } from '../engine/database/pool.ts';
-import { exitCodes, ShelfdeskError } from '../errors.ts';
+import { ShelfdeskError } from '../errors.ts';
 
 interface SearchIndex {
   readonly name: string;
@@ -120,7 +120,6 @@ async function oneAtATime(url: string, work: (client: pg.ClientBase) => Promise<
       throw new ShelfdeskError(
         'another `warehouse search on` or `warehouse search off` is running',
         'Run `npx shelfdesk warehouse search status` to see what it has made.',
-        exitCodes.failed,
       );
     try {
       await work(client);

@@ -2,7 +2,7 @@
  * The parts of an export that begins the lake. The export keeps its snapshot open. Any worker of the warehouse takes a part:
  * it joins the snapshot, and writes the rows of some accounts to files beside the lake. The export then reads the files.
  */
-import { exitCodes, messageOf, ShelfdeskError } from '../errors.ts';
+import { messageOf, ShelfdeskError } from '../errors.ts';
 import { lakePackage } from './package.ts';
 import type { LakeTable } from './table.ts';
 import type { LakeWork } from './work.ts';
@@ -46,11 +46,7 @@ export async function stageAll(
     );
     const failed = rows.find(({ error }) => error !== null);
     if (failed !== undefined)
-      throw new ShelfdeskError(
-        `a part of the export failed: ${failed.error}`,
-        'Run the export again: it begins anew.',
-        exitCodes.failed,
-      );
+      throw new ShelfdeskError(`a part of the export failed: ${failed.error}`, 'Run the export again: it begins anew.');
     const open = rows.filter(({ files }) => files === null);
     if (open.length === 0) return table => rows.map(({ files }) => fileOf(work, files!, table.name));
     // Again with each look: a worker that stops leaves its part. A job that waits or runs is not added twice.

@@ -2,7 +2,7 @@
 import pg from 'pg';
 import { ownNames } from '../engine/database/pool.ts';
 import { connectSession, sessionTo } from '../engine/database/session/session.ts';
-import { exitCodes, ShelfdeskError } from '../errors.ts';
+import { ShelfdeskError } from '../errors.ts';
 import { openLake } from './package.ts';
 import { catalogSchema, type LakePlace } from './table.ts';
 
@@ -79,7 +79,7 @@ export async function turnOn(
   await alone(url, async client => {
     await inOwnersName(client, async () => {
       if ((await readLake(client)) !== undefined)
-        throw new ShelfdeskError('the lake is on already', 'Look at `npx shelfdesk lake status`.', exitCodes.failed);
+        throw new ShelfdeskError('the lake is on already', 'Look at `npx shelfdesk lake status`.');
       await makeSchema(client);
     });
     const made = await openLake(url, { ...reach, path: state.path });
@@ -125,7 +125,6 @@ async function makeSchema(client: pg.Client): Promise<void> {
     throw new ShelfdeskError(
       `the catalog of the lake needs the schema ${catalogSchema}, and that has ${found.name}`,
       `Give the schema another name: \`alter schema ${catalogSchema} rename to …\`.`,
-      exitCodes.failed,
     );
   await client.query(`drop schema if exists ${catalogSchema} cascade`);
   await client.query(`create schema ${catalogSchema}`);
@@ -168,8 +167,7 @@ async function inOwnersName(client: pg.Client, work: () => Promise<void>): Promi
     throw new ShelfdeskError(
       `this role may not turn the lake on or off: ${error.message}`,
       'Run it as the role that owns the tables; it needs the right to create a schema in the database.',
-      exitCodes.failed,
-      error,
+      { cause: error },
     );
   }
 }
@@ -186,7 +184,6 @@ export async function alone<T>(url: string, work: (client: pg.Client) => Promise
       throw new ShelfdeskError(
         'another process is working on the lake',
         'Wait until it is done: `npx shelfdesk lake status` shows what it does.',
-        exitCodes.failed,
       );
     return await work(client);
   } finally {

@@ -8,7 +8,7 @@ import pg from 'pg';
 import { makeRoles } from '../engine/database/migrate.ts';
 import { type Client, durably, transaction } from '../engine/database/pool.ts';
 import { hasLeft, noteOperation } from '../engine/runs/operations.ts';
-import { exitCodes, ShelfdeskError, UsageError } from '../errors.ts';
+import { ShelfdeskError, UsageError } from '../errors.ts';
 
 export interface NewReader {
   readonly name: string;
@@ -155,7 +155,6 @@ export async function refusePublicCreate(db: Pick<pg.ClientBase, 'query'>): Prom
   throw new ShelfdeskError(
     'in schema public of this database everybody who may log in can make tables: a reader could write there',
     'As its owner: `revoke create on schema public from public`. Then run the same again.',
-    exitCodes.failed,
   );
 }
 
@@ -238,8 +237,7 @@ export async function dropLogin(client: Client, name: string): Promise<void> {
     throw new ShelfdeskError(
       `${name} can log in no more, but its role cannot be removed: ${error.detail ?? error.message}`,
       `The role that granted more must take it back (\`reassign owned by ${name} to …\`, \`drop owned by ${name}\`); then run the same again.`,
-      exitCodes.failed,
-      error,
+      { cause: error },
     );
   }
 }
@@ -261,7 +259,6 @@ async function requireGroup(client: Client, group: string): Promise<void> {
     rows[0]!.missing.find(one => one.includes(`${group},`) || one.startsWith(`${group} `)) ??
       `there is no role ${group}`,
     `As a superuser: \`${makeRoles}\`. Then run \`npx shelfdesk migrate\` and the same again.`,
-    exitCodes.failed,
   );
 }
 
@@ -293,8 +290,7 @@ async function allowed<T>(db: pg.Pool, group: string, work: () => Promise<T>): P
     throw new ShelfdeskError(
       `role ${me} may not do that: ${error.message}`,
       `Run it as the role that owns the tables. It has to make roles; as a superuser: \`alter role ${me} createrole\`, and \`grant ${group} to ${me} with admin option\`.`,
-      exitCodes.failed,
-      error,
+      { cause: error },
     );
   }
 }

@@ -9,7 +9,7 @@ import { type Client, sessionSettings, streamOf, transaction } from '../engine/d
 import { lineFor } from '../engine/database/session/connection-url.ts';
 import { isPooled } from '../engine/database/session/pooler.ts';
 import { connectSession, type SessionSettings, sessionTo, watch } from '../engine/database/session/session.ts';
-import { exitCodes, isAway, ShelfdeskError } from '../errors.ts';
+import { isAway, ShelfdeskError } from '../errors.ts';
 import {
   dropLogin,
   endSessions,
@@ -92,7 +92,6 @@ export async function openAsker({ pg: db, url }: { pg: pg.Pool; url: string }, n
     throw new ShelfdeskError(
       `role ${me} may do more than use this database, and no login that can only read could be made: ${why}`,
       remedy,
-      exitCodes.failed,
     );
   return {
     ...(await ofPool(db)),
@@ -137,8 +136,7 @@ export async function openOwnReader(
     throw new ShelfdeskError(
       `no reader could be made for this question: ${error.message}`,
       'DATABASE_URL has to be a role that owns the tables and may create readers (docs/how-to/let-readers-in.md).',
-      exitCodes.failed,
-      error,
+      { cause: error },
     );
   }
 }
@@ -188,7 +186,6 @@ async function requireUser(client: pg.Client, name: string): Promise<void> {
   throw new ShelfdeskError(
     `the pooler at DATABASE_URL logs everybody in as ${rows[0]!.user}`,
     'Take user= out of the database in pgbouncer.ini and set auth_query (docs/how-to/use-tls.md), or name the address of PostgreSQL itself.',
-    exitCodes.failed,
   );
 }
 

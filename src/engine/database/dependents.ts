@@ -3,7 +3,7 @@
  * again.
  */
 import type pg from 'pg';
-import { exitCodes, ShelfdeskError } from '../../errors.ts';
+import { ShelfdeskError } from '../../errors.ts';
 
 export interface Dependent {
   /** Such as `view own.report`. */
@@ -76,7 +76,6 @@ const inTheWay = (names: readonly string[]) =>
   new ShelfdeskError(
     `the views of Shelfdesk change, and with them goes what others have built on them: ${names.join(', ')}`,
     'Nothing was changed. Drop what is named, run the same command again, and create it again on the new columns.',
-    exitCodes.failed,
   );
 
 /**

@@ -10,7 +10,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
-import { Away, exitCodes, isAway, isCanceled, ShelfdeskError } from '../../errors.ts';
+import { Away, isAway, isCanceled, ShelfdeskError } from '../../errors.ts';
 import { keepChecksums, refuseIfEdited } from './checksums.ts';
 import { addMirrors, type Mirror, sourceSchemas } from './mirrors.ts';
 import { openCandidates } from './open-candidates.ts';
@@ -208,7 +208,7 @@ async function connect(url: string): Promise<pg.Client> {
     const remedy = 'Check DATABASE_URL, and that the server runs and lets this machine in.';
     if (isAway(cause)) throw new Away(cause, where, remedy);
     const { message, code } = cause as NodeJS.ErrnoException;
-    throw new ShelfdeskError(`no connection to ${where}: ${message || code}`, remedy, exitCodes.failed, cause);
+    throw new ShelfdeskError(`no connection to ${where}: ${message || code}`, remedy, { cause });
   }
 }
 
@@ -237,7 +237,6 @@ async function refuseIfOlder(client: pg.Client, sql: Sql): Promise<void> {
   throw new ShelfdeskError(
     `the database has been migrated by a newer Shelfdesk: this one does not know ${unknown.join(', ')}`,
     'Upgrade Shelfdesk to the version that made these changes, or newer. Nothing has been changed.',
-    exitCodes.failed,
   );
 }
 
@@ -255,21 +254,18 @@ async function explain(error: pg.DatabaseError, url: string, sql: Sql): Promise<
     return new ShelfdeskError(
       `migration ${name ?? 'of the database'} failed${line}: ${error.message}`,
       'This role may not do that. Run `npx shelfdesk migrate` as the role that owns the tables; for an extension, as one that may create it in this database.',
-      exitCodes.failed,
-      error,
+      { cause: error },
     );
   if (error.code === isNot && /role "?shelfdesk_/.test(error.message))
     return new ShelfdeskError(
       `migration ${name ?? 'of the database'} failed: ${error.message}, and this role may not make one`,
       `As a superuser: \`${makeRoles}\`. Then run \`npx shelfdesk migrate\` again (docs/how-to/let-readers-in.md).`,
-      exitCodes.failed,
-      error,
+      { cause: error },
     );
   return new ShelfdeskError(
     `migration ${name ?? 'of the database'} failed${line}: ${error.message}${detail}`,
     'The migrations before it are applied, of this one nothing is. Remove the cause and run the same command again.',
-    exitCodes.failed,
-    error,
+    { cause: error },
   );
 }
 

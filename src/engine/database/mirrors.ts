@@ -4,7 +4,7 @@
  * runs again at each migration, so an upgrade may add streams and columns.
  */
 import type pg from 'pg';
-import { exitCodes, ShelfdeskError } from '../../errors.ts';
+import { ShelfdeskError } from '../../errors.ts';
 import { uncheckedColumnsOf } from '../../sources/record/columns.ts';
 import { literal, type Masked, maskStatements, masksOfRecord, type Shown } from '../../sources/record/masks.ts';
 import { allFields, computedOf, type Facts, fieldsThatAre } from '../../sources/record/record.ts';
@@ -133,7 +133,6 @@ async function refuseOtherTypes(client: pg.Client, tables: readonly SourceTable[
     throw new ShelfdeskError(
       `the column ${other.column} of ${other.table} is ${other.stored}, and its record declares ${other.type}`,
       "Give the field another column, as in time('…', { column: 'born_at' }): it is filled from the stored records, and this one is emptied.",
-      exitCodes.failed,
     );
 }
 

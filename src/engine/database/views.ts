@@ -7,7 +7,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type pg from 'pg';
-import { exitCodes, ShelfdeskError } from '../../errors.ts';
+import { ShelfdeskError } from '../../errors.ts';
 import { checksumOf } from './checksums.ts';
 import { dependentsOf, grantsOn, restore } from './dependents.ts';
 import type { Queryable } from './pool.ts';
@@ -121,8 +121,7 @@ function failed(part: string, error: pg.DatabaseError): Error {
   return new ShelfdeskError(
     `the views cannot be made: ${name}: ${error.message}${error.detail ? ` (${error.detail})` : ''}`,
     'Nothing of them was changed. Remove the cause and run the same command again.',
-    exitCodes.failed,
-    error,
+    { cause: error },
   );
 }
 
@@ -138,8 +137,7 @@ async function dropOld(client: pg.Client, name: string): Promise<void> {
     throw new ShelfdeskError(
       `${name} goes, and something of yours reads it: ${detail ?? message}`,
       'Nothing was changed. Drop what is named, run the same command again, and create it again without what goes.',
-      exitCodes.failed,
-      error,
+      { cause: error },
     );
   }
 }

@@ -121,7 +121,6 @@ function refuseOther(backup: BackupHeader, here: Made): void {
   throw new ShelfdeskError(
     `the backup was made by another Shelfdesk (${backup.shelfdesk}): ${what}`,
     `Nothing has been restored. Restore it with Shelfdesk ${backup.shelfdesk} into an empty database, then upgrade and run \`npx shelfdesk migrate\`.`,
-    exitCodes.failed,
   );
 }
 
@@ -134,7 +133,6 @@ function refuseUnknown(backup: BackupHeader, here: readonly CopiedTable[]): void
   throw new ShelfdeskError(
     `the backup has tables that this database lacks: ${unknown.join(', ')}`,
     'They are of somebody else, in a schema of Shelfdesk. Create them in this database, then restore again.',
-    exitCodes.failed,
   );
 }
 
@@ -149,7 +147,6 @@ async function refuseFull(client: pg.Client, names: string[]): Promise<void> {
   throw new ShelfdeskError(
     `the database has data of Shelfdesk already, in ${some}${full.length > 3 ? ', …' : ''}`,
     'Nothing has been changed. Restore into a new database: set DATABASE_URL to it, or run in another folder.',
-    exitCodes.failed,
   );
 }
 
@@ -157,16 +154,13 @@ function explain(error: unknown, file: string): unknown {
   if (error instanceof ShelfdeskError || isAway(error)) return error;
   const { code, syscall } = error as NodeJS.ErrnoException;
   if (syscall !== undefined)
-    return new ShelfdeskError(
-      `the backup ${file} cannot be read: ${code}`,
-      'Check the name of the file.',
-      exitCodes.usage,
-      error,
-    );
+    return new ShelfdeskError(`the backup ${file} cannot be read: ${code}`, 'Check the name of the file.', {
+      exitCode: exitCodes.usage,
+      cause: error,
+    });
   return new ShelfdeskError(
     `the backup could not be restored: ${messageOf(error)}`,
     'Nothing has been restored. Run the command as the role that owns the tables.',
-    exitCodes.failed,
-    error,
+    { cause: error },
   );
 }

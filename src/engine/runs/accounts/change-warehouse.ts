@@ -4,7 +4,7 @@
  * far it is, so a move that dies resumes with the same command.
  */
 import type pg from 'pg';
-import { exitCodes, ShelfdeskError, UsageError } from '../../../errors.ts';
+import { ShelfdeskError, UsageError } from '../../../errors.ts';
 import { openCopying } from '../../database/backup/backup.ts';
 import { pendingMigrations } from '../../database/migrate.ts';
 import { bringCalendars } from '../../database/move/calendars.ts';
@@ -63,7 +63,6 @@ export async function lookAtMove({ account, from, to }: Move): Promise<'new' | '
     throw new ShelfdeskError(
       `the tables of ${to.name} are of another Shelfdesk: ${[...missing, ...unknown].join(', ')}`,
       'Nothing was moved. Run `npx shelfdesk migrate` of one version with both, and stop workers of another one.',
-      exitCodes.failed,
     );
   const [here, there] = [await markOf(from.pg, account), await markOf(to.pg, account)];
   const left = here?.state === 'leaving' || here?.state === 'moved' ? here : undefined;
@@ -105,7 +104,6 @@ async function requireOwner({ pg, name }: Place): Promise<void> {
     throw new ShelfdeskError(
       `this role may not move accounts: in ${name} the tables belong to ${owner}, and this session is ${role}`,
       `Log in as ${owner} there, or let an administrator run \`grant ${owner} to ${role}\`. Then run the same command again.`,
-      exitCodes.failed,
     );
 }
 
@@ -135,7 +133,6 @@ async function requireAlike({ account, to }: Move, both: Both): Promise<MovedTab
       throw new ShelfdeskError(
         `${one.name} has rows of account '${account}', and ${to.name} has ${known.has(one.name) ? 'other columns there' : 'no such table'}`,
         'Nothing was moved. Run `npx shelfdesk migrate` there, with the same SHELFDESK_SOURCES.',
-        exitCodes.failed,
       );
   }
   await requireClocks(both);
@@ -153,7 +150,6 @@ async function requireClocks({ from, to }: Both): Promise<void> {
   throw new ShelfdeskError(
     `the clocks of both servers differ by ${Math.round(apartMs / 1000)} s`,
     'Nothing was moved. Set the clocks first.',
-    exitCodes.failed,
   );
 }
 
@@ -308,7 +304,6 @@ async function moveRows(move: Move, { signal, told, time }: Watching): Promise<S
     throw new ShelfdeskError(
       `${table.name} differs: ${here.rows} rows here, ${there.rows} in ${to.name}`,
       'Nothing is lost: the rows here stay. Run the same command again: it copies that table anew.',
-      exitCodes.failed,
     );
   }
 }
@@ -321,7 +316,7 @@ function explain(error: unknown, hasBegun: boolean): unknown {
     return new ShelfdeskError(`another session holds a table: ${message}`, `Run the same command again${end}`);
   if (code !== '42501') return error;
   const remedy = `Run the command as the role that owns the tables, in both warehouses${end}`;
-  return new ShelfdeskError(`this role may not move accounts: ${message}`, remedy, exitCodes.failed, error);
+  return new ShelfdeskError(`this role may not move accounts: ${message}`, remedy, { cause: error });
 }
 
 const durable = 'begin; set local synchronous_commit = on';
