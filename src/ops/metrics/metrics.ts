@@ -25,15 +25,8 @@ interface Family {
 const seconds = (column: string) => `extract(epoch from ${column})::float8`;
 
 const figures = [
-  ...[
-    'behind_seconds',
-    'target_seconds',
-    'complete_through',
-    'waiting',
-    'gap_count',
-    'open_rejects',
-    'last_success_at',
-  ],
+  ...['behind_seconds', 'target_seconds', 'complete_through', 'waiting'],
+  ...['gap_count', 'open_rejects', 'last_success_at'],
   ...['deletes_checked_at', 'unchecked_since', 'differ_at_most_percent', 'latency_p50_seconds', 'latency_p95_seconds'],
 ] as const satisfies (keyof Figures)[];
 

@@ -340,14 +340,8 @@ const inService: Record<keyof Service<string>, true> = {
 };
 const inStream: Record<keyof Options, true> = {
   ...{ dataSelector: true, params: true, paginator: true, schedule: true, target: true, get: true, getSelector: true },
-  ...{
-    deletionsUnknown: true,
-    updatedAt: true,
-    cursor: true,
-    startParam: true,
-    datetimeFormat: true,
-    startSlackSeconds: true,
-  },
+  ...{ deletionsUnknown: true, updatedAt: true, cursor: true },
+  ...{ startParam: true, datetimeFormat: true, startSlackSeconds: true },
   ...{ cursorParam: true, hasMorePath: true, deletes: true, parent: true, ageDays: true },
 };
 
