@@ -1,10 +1,10 @@
 /** Queries for a forecast: numbers of tickets, customers and names that the warehouse knows without a request. */
 
 import type pg from 'pg';
-import { shownIn } from '../../../engine/deletions/row-facts.ts';
-import type { Key } from '../../../engine/forecast/forecast-rows.ts';
+import { createdAt, factsOf, shownIn } from '../../../engine/deletions/row-facts.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
 import type { Range } from '../../../engine/runs/runs.ts';
+import type { ListStream, Row } from '../../source.ts';
 import { tickets } from '../tickets.ts';
 
 /** Times of the stored tickets that a list would show, in the order of the list. */
@@ -74,25 +74,22 @@ export async function countReadSince(
 }
 
 /**
- * Creation times are known only within bounds for customers. Customers of a first load have wide bounds and are
- * excluded.
+ * Arrivals per ms in the week before this time. Used to estimate later arrivals if counting costs more than reading. Records of a first
+ * load whose creation time is known only within wide bounds are excluded.
  */
-const cameAt: Record<string, { table: string; at: string; known: string }> = {
-  'helpdesk.customers': {
-    table: 'customers',
-    at: '_created_before',
-    known: `_created_before - _created_after < interval '2 days'`,
-  },
-  'helpdesk.tickets': { table: 'tickets', at: 'updated_at', known: 'true' },
-};
-
-/** Arrivals per ms in the week before this time. Used to estimate later arrivals if counting costs more than reading. */
-export async function cameBefore(db: pg.Pool, { account, stream }: Key, ms: Ms): Promise<{ perMs: number }> {
-  const { table, at, known } = cameAt[stream]!;
+export async function cameBefore(
+  db: pg.Pool,
+  account: string,
+  stream: Pick<ListStream<Row>, 'key' | 'merge' | 'rowFacts'>,
+  ms: Ms,
+): Promise<{ perMs: number }> {
+  const { version } = stream.merge.declared.root;
+  const at = version === undefined ? createdAt(factsOf(stream)) : `t.${version}`;
+  const known = version === undefined ? `${at} - t._created_after < interval '2 days'` : 'true';
   const { rows } = await db.query<{ n: number; ms: number }>(
     `select count(*) as n,
        extract(epoch from greatest($2::timestamptz - coalesce(min(${at}), $2), interval '1 day'))::float8 * 1000 as ms
-     from helpdesk.${table} t
+     from ${stream.key} t
      where account_id = $1 and ${at} >= $2::timestamptz - interval '7 days' and ${at} < $2 and ${known}`,
     [account, new Date(ms)],
   );
