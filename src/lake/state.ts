@@ -2,6 +2,7 @@
 import pg from 'pg';
 import { ownNames } from '../engine/database/pool.ts';
 import { connectSession, sessionTo } from '../engine/database/session/session.ts';
+import { sql } from '../engine/database/sql.ts';
 import { ShelfdeskError } from '../errors.ts';
 import { openLake } from './package.ts';
 import { catalogSchema, type LakePlace } from './table.ts';
@@ -94,10 +95,9 @@ export async function turnOn(
            end if;
          end $$`,
       );
-      await client.query(
-        'insert into sync.lake (path, personal, keep_days, turned_on_at, turned_on_by) values ($1, $2, $3, $4, $5)',
-        [state.path, state.personal, state.keepDays, now, who],
-      );
+      await client.query(sql`
+        insert into sync.lake (path, personal, keep_days, turned_on_at, turned_on_by)
+          values (${state.path}, ${state.personal}, ${state.keepDays}, ${now}, ${who})`);
       await client.query('select sync.follow_changes(true)');
       await client.query('select sync.let_into_lake()');
     });
@@ -106,14 +106,12 @@ export async function turnOn(
 
 /** Replaces what an interrupted call has left: empty tables of a catalog. Throws ShelfdeskError if the schema has more. */
 async function makeSchema(client: pg.Client): Promise<void> {
-  const { rows } = await client.query<{ name: string }>(
-    `select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
-     where n.nspname = $1 and not starts_with(c.relname, 'ducklake_') and c.relkind not in ('i', 'I')
-     union all
-     select p.proname from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname = $1
-     limit 1`,
-    [catalogSchema],
-  );
+  const { rows } = await client.query<{ name: string }>(sql`
+    select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where n.nspname = ${catalogSchema} and not starts_with(c.relname, 'ducklake_') and c.relkind not in ('i', 'I')
+    union all
+    select p.proname from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname = ${catalogSchema}
+    limit 1`);
   const { rows: catalog } = await client.query<{ made: boolean }>('select to_regclass($1) is not null as made', [
     `${catalogSchema}.ducklake_table`,
   ]);
@@ -132,12 +130,10 @@ async function makeSchema(client: pg.Client): Promise<void> {
 
 /** Gives the catalog to the owner of the other tables, which may be a group of logins. */
 async function handOver(client: pg.Client): Promise<void> {
-  const { rows } = await client.query<{ owner: string; tables: string[] }>(
-    `select quote_ident(r.rolname) as owner,
-       array(select c.oid::regclass::text from pg_class c where c.relnamespace = $1::regnamespace and c.relkind = 'r') as tables
-     from pg_namespace n join pg_roles r on r.oid = n.nspowner where n.nspname = 'sync' and r.rolname <> current_user`,
-    [catalogSchema],
-  );
+  const { rows } = await client.query<{ owner: string; tables: string[] }>(sql`
+    select quote_ident(r.rolname) as owner,
+      array(select c.oid::regclass::text from pg_class c where c.relnamespace = ${catalogSchema}::regnamespace and c.relkind = 'r') as tables
+    from pg_namespace n join pg_roles r on r.oid = n.nspowner where n.nspname = 'sync' and r.rolname <> current_user`);
   for (const { owner, tables } of rows) {
     await client.query(`alter schema ${catalogSchema} owner to ${owner}`);
     for (const table of tables) await client.query(`alter table ${table} owner to ${owner}`);

@@ -16,6 +16,7 @@ import { addMirrors, type Mirror, sourceSchemas } from './mirrors.ts';
 import { openCandidates } from './open-candidates.ts';
 import { ownNames, type Queryable } from './pool.ts';
 import { connectSession, sessionTo } from './session/session.ts';
+import { sql } from './sql.ts';
 import { applyViews, readViews, stateOfViews } from './views.ts';
 import { migrationLock } from './waits.ts';
 
@@ -172,21 +173,19 @@ async function analyzeLoaded(client: pg.Client): Promise<{ busy?: string[] }> {
   const schemas = ['analytics', 'internal', 'sync', ...(await sourceSchemas(client))];
   // Others wait for the lock of migrations meanwhile. Asking for the size would wait for a session that locks the table.
   await client.query(`set lock_timeout = '1s'`);
-  const { rows } = await client.query<{ name: string; is_locked: boolean }>(
-    // pg_stats is asked for the few large tables alone: all of it is a join over each column of the database.
-    `with large as materialized (
-       select * from (
-         select c.oid, n.nspname, c.relname, exists (
-             select from pg_locks l where l.relation = c.oid and l.mode = 'AccessExclusiveLock' and l.pid <> pg_backend_pid()
-               and l.database = (select d.oid from pg_database d where d.datname = current_database())) as is_locked
-         from pg_class c join pg_namespace n on n.oid = c.relnamespace
-         where n.nspname = any ($2) and c.relkind = 'r' and pg_has_role(c.relowner, 'usage') and not pg_is_in_recovery()) t
-       where case when t.is_locked then true else pg_relation_size(t.oid) > $1 end)
-     select t.oid::regclass::text as name, t.is_locked from large t
-     where not exists (select from pg_stats s where s.schemaname = t.nspname and s.tablename = t.relname offset 0)
-     order by 1`,
-    [leastBytes, schemas],
-  );
+  // pg_stats is asked for the few large tables alone: all of it is a join over each column of the database.
+  const { rows } = await client.query<{ name: string; is_locked: boolean }>(sql`
+    with large as materialized (
+      select * from (
+        select c.oid, n.nspname, c.relname, exists (
+            select from pg_locks l where l.relation = c.oid and l.mode = 'AccessExclusiveLock' and l.pid <> pg_backend_pid()
+              and l.database = (select d.oid from pg_database d where d.datname = current_database())) as is_locked
+        from pg_class c join pg_namespace n on n.oid = c.relnamespace
+        where n.nspname = any (${schemas}) and c.relkind = 'r' and pg_has_role(c.relowner, 'usage') and not pg_is_in_recovery()) t
+      where case when t.is_locked then true else pg_relation_size(t.oid) > ${leastBytes} end)
+    select t.oid::regclass::text as name, t.is_locked from large t
+    where not exists (select from pg_stats s where s.schemaname = t.nspname and s.tablename = t.relname offset 0)
+    order by 1`);
   const busy: string[] = [];
   for (const { name, is_locked } of rows) {
     const analyze = () => client.query(`analyze ${name}`);

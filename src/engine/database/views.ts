@@ -11,6 +11,7 @@ import { ShelfdeskError } from '../../errors.ts';
 import { checksumOf } from './checksums.ts';
 import { dependentsOf, grantsOn, restore } from './dependents.ts';
 import type { Queryable } from './pool.ts';
+import { query, sql } from './sql.ts';
 
 export interface Views {
   readonly checksum: string;
@@ -40,12 +41,10 @@ export async function stateOfViews(
 ): Promise<'applied' | 'missing' | 'newer'> {
   const { rows: tables } = await db.query("select to_regclass('sync.view_sets') is not null as there");
   if (!tables[0].there) return 'missing';
-  const { rows } = await db.query<{ checksum: string; newer: boolean }>(
-    `select checksum, string_to_array(split_part(coalesce(to_jsonb(v) ->> 'version', ''), '-', 1), '.')::int[] > string_to_array(split_part($1, '-', 1), '.')::int[] as newer
-     from sync.view_sets v order by id desc limit 1`,
-    [version],
-  );
-  const [last] = rows;
+  const last = await query(db).first<{ checksum: string; newer: boolean }>`
+    select checksum, string_to_array(split_part(coalesce(to_jsonb(v) ->> 'version', ''), '-', 1),
+      '.')::int[] > string_to_array(split_part(${version}, '-', 1), '.')::int[] as newer
+    from sync.view_sets v order by id desc limit 1`;
   if (last?.checksum === checksum) return 'applied';
   return last?.newer ? 'newer' : 'missing';
 }
@@ -99,11 +98,8 @@ async function applyAll(client: pg.Client, { checksum, version, parts }: Views, 
   const names = made.map(({ name }) => name);
   await restore(client, others, grants);
   for (const name of ours.filter(one => !names.includes(one))) await dropOld(client, name);
-  await client.query('insert into sync.view_sets (checksum, version, made) values ($1, $2, $3)', [
-    checksum,
-    version,
-    names,
-  ]);
+  await client.query(sql`
+    insert into sync.view_sets (checksum, version, made) values (${checksum}, ${version}, ${names})`);
   return undefined;
 }
 

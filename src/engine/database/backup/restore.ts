@@ -7,6 +7,7 @@ import { pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type pg from 'pg';
 import { exitCodes, isAway, messageOf, ShelfdeskError } from '../../../errors.ts';
+import { sql } from '../sql.ts';
 import { type CopiedTable, copiedTables, madeFor, openCopying, type ShowRows } from './backup.ts';
 import { type BackupHeader, readBackup } from './backup-file.ts';
 import { copyIn } from './copy.ts';
@@ -64,7 +65,7 @@ export async function restore(
       rows.set(name, copied);
     }
     await backup.check(rows);
-    for (const { name, value } of header.sequences) await client.query('select setval($1, $2)', [name, value]);
+    for (const { name, value } of header.sequences) await client.query(sql`select setval(${name}, ${value})`);
     for (const { name } of tables) await client.query(`alter table ${name} enable trigger user`);
     const { rows: readers } = await client.query<{ name: string }>(
       `select role_name as name from sync.readers r

@@ -1,6 +1,7 @@
 /** Queries for a forecast: numbers of tickets, customers and names that the warehouse knows without a request. */
 
 import type pg from 'pg';
+import { query } from '../../../engine/database/sql.ts';
 import { createdAt, factsOf, shownIn } from '../../../engine/deletions/row-facts.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
 import type { Range } from '../../../engine/runs/runs.ts';
@@ -26,52 +27,37 @@ export async function timesOfOurs(
  * Counts tickets that need no further read: those whose messages are complete in this version (`read`), and those
  * already pending (`known`).
  */
-export async function countRead(
+export const countRead = (
   db: pg.Pool,
   account: string,
   tickets: readonly { id: string; updatedMs: Ms }[],
-): Promise<{ read: number; known: number }> {
-  const { rows } = await db.query<{ read: number; known: number }>(
-    `select count(*) filter (where date_trunc('second', t.updated_at) >= date_trunc('second', w.at) and t._messages_as_of >= t.updated_at) as read,
-       count(*) filter (where t._messages_as_of is null or t._messages_as_of < t.updated_at) as known
-     from unnest($2::text[], $3::timestamptz[]) w (id, at) join helpdesk.tickets t on t.account_id = $1 and t.id = w.id`,
-    [account, tickets.map(({ id }) => id), tickets.map(({ updatedMs }) => new Date(updatedMs))],
-  );
-  return rows[0]!;
-}
+): Promise<{ read: number; known: number }> =>
+  query(db).row`
+    select count(*) filter (where date_trunc('second', t.updated_at) >= date_trunc('second', w.at) and t._messages_as_of >= t.updated_at) as read,
+      count(*) filter (where t._messages_as_of is null or t._messages_as_of < t.updated_at) as known
+    from unnest(${tickets.map(({ id }) => id)}::text[], ${tickets.map(({ updatedMs }) => new Date(updatedMs))}::timestamptz[]) w (id,
+      at) join helpdesk.tickets t on t.account_id = ${account} and t.id = w.id`;
 
 /** Number of tickets with complete messages that a re-reading backfill reads again. */
-export async function countAgain(
+export const countAgain = (
   db: pg.Pool,
   account: string,
   { since, until }: Pick<Range, 'since' | 'until'>,
-): Promise<number> {
-  const { rows } = await db.query<{ n: number }>(
-    `select count(*) as n from helpdesk.tickets t
-     where t.account_id = $1 and t._deleted_at is null and t._messages_as_of >= t.updated_at
-       and t.updated_at >= coalesce($2::timestamptz, '-infinity') and t.updated_at < coalesce($3::timestamptz, 'infinity')`,
-    [account, since, until],
-  );
-  return rows[0]!.n;
-}
+): Promise<number> =>
+  query(db).value`
+    select count(*) as n from helpdesk.tickets t
+    where t.account_id = ${account} and t._deleted_at is null and t._messages_as_of >= t.updated_at
+      and t.updated_at >= coalesce(${since}::timestamptz, '-infinity') and t.updated_at < coalesce(${until}::timestamptz, 'infinity')`;
 
 /**
  * The numbers of `countRead` for all stored tickets that changed since this time. Used if one page does not show all of
  * them.
  */
-export async function countReadSince(
-  db: pg.Pool,
-  account: string,
-  sinceMs: Ms,
-): Promise<{ read: number; known: number }> {
-  const { rows } = await db.query<{ read: number; known: number }>(
-    `select count(*) filter (where t._messages_as_of >= t.updated_at) as read,
-       count(*) filter (where t._messages_as_of is null or t._messages_as_of < t.updated_at) as known
-     from helpdesk.tickets t where t.account_id = $1 and t._deleted_at is null and t.updated_at >= $2`,
-    [account, new Date(sinceMs)],
-  );
-  return rows[0]!;
-}
+export const countReadSince = (db: pg.Pool, account: string, sinceMs: Ms): Promise<{ read: number; known: number }> =>
+  query(db).row`
+    select count(*) filter (where t._messages_as_of >= t.updated_at) as read,
+      count(*) filter (where t._messages_as_of is null or t._messages_as_of < t.updated_at) as known
+    from helpdesk.tickets t where t.account_id = ${account} and t._deleted_at is null and t.updated_at >= ${new Date(sinceMs)}`;
 
 /**
  * Arrivals per ms in the week before this time. Used to estimate later arrivals if counting costs more than reading. Records of a first
