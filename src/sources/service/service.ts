@@ -2,7 +2,7 @@
  * A service, declared in one file: how it is reached, its limits, how its lists are paged, and its streams. Settings, connection,
  * tables, field rules and forecast follow from that.
  */
-import { address, count, credential, moment, type Setting } from '../../app/setting-types.ts';
+import { address, count, credential, moment, type Setting, usually } from '../../app/setting-types.ts';
 import type { Limits } from '../../engine/budget/budget.ts';
 import { partsOfWholeLists } from '../../engine/forecast/plan-whole-lists.ts';
 import { bearerDialect } from '../../engine/http/bearer-dialect.ts';
@@ -96,8 +96,7 @@ export function defineService<const N extends string>(service: Service<N>): Sour
         says: `Start of the mirror: records of ${label} that were last changed before are not read, where a list can be asked for changes.`,
       },
       [names.lookback]: {
-        schema: count(0).default(lookbackSecondsOf(service)),
-        default: String(lookbackSecondsOf(service)),
+        ...usually(String(lookbackSecondsOf(service)), count(0)),
         says: `Longest time that a change of ${label} needs to appear in its lists.`,
       },
       ...limitSettings(service),
@@ -143,8 +142,7 @@ const limitSettings = ({ name, label, limits }: Service<string>): Record<string,
     limits.map(one => [
       limitName(name, one),
       {
-        schema: count(1).default(one.requests),
-        default: String(one.requests),
+        ...usually(String(one.requests), count(1)),
         says: `Requests that ${label} allows a ${one.per}.`,
       },
     ]),
@@ -342,14 +340,8 @@ const inService: Record<keyof Service<string>, true> = {
 };
 const inStream: Record<keyof Options, true> = {
   ...{ dataSelector: true, params: true, paginator: true, schedule: true, target: true, get: true, getSelector: true },
-  ...{
-    deletionsUnknown: true,
-    updatedAt: true,
-    cursor: true,
-    startParam: true,
-    datetimeFormat: true,
-    startSlackSeconds: true,
-  },
+  ...{ deletionsUnknown: true, updatedAt: true, cursor: true },
+  ...{ startParam: true, datetimeFormat: true, startSlackSeconds: true },
   ...{ cursorParam: true, hasMorePath: true, deletes: true, parent: true, ageDays: true },
 };
 
