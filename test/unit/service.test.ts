@@ -10,15 +10,9 @@ import { keptOf } from '../../src/sources/record/personal.ts';
 import { children, columnNameOf, id, oneOf, record, reference, text, time } from '../../src/sources/record/record.ts';
 import { readAs, writtenAs } from '../../src/sources/service/datetime-format.ts';
 import { created, details, feed, fullRefresh, incremental } from '../../src/sources/service/declared.ts';
+import { perDay, perHour, perMinute, perSecond } from '../../src/sources/service/limits.ts';
 import type { Paginator } from '../../src/sources/service/paginator.ts';
-import {
-  defineService,
-  perDay,
-  perHour,
-  perMinute,
-  perSecond,
-  type Service,
-} from '../../src/sources/service/service.ts';
+import { defineService, type Service } from '../../src/sources/service/service.ts';
 import type { DetailStream, ListStream, Row, Stream } from '../../src/sources/source.ts';
 
 const order = record('orders', 'Orders.', {
