@@ -60,12 +60,16 @@ export function allowedCases(lookbackMs: number, told: Told): Case[] {
 export function otherCases({ stream, pages, order }: Meaning, lookbackMs: number, told: Told): Case[] {
   const { kind } = stream;
   const isTimed = kind === 'incremental' || kind === 'created';
-  if (kind === 'details' || kind === 'feed') return [];
+  if (kind === 'details') return [];
   const field = isTimed ? String(stream.options.cursor) : '';
   const cases: (Case & { readonly about: keyof Told })[] = [];
   const add = (about: keyof Told, says: string, change: Partial<Behaviour>) =>
     cases.push({ about, says, behaviour: { ...plain, grainMs: 1000, ...change } });
-  if (isTimed) {
+  if (kind === 'feed') {
+    add('order', 'the ids of its events do not grow', { order: 'id' });
+    const lateMs = lookbackMs + 30_000;
+    add('lateMs', `an event is listed later than ${lookbackMs / 1000} s after its time`, { lateMs });
+  } else if (isTimed) {
     const by = order.by === 'created' ? 'created' : 'changed';
     add('order', `the list is not in the order of ${field}, but of the ids`, { order: 'id' });
     add('order', 'the list shows the latest first', { order: 'descending' });

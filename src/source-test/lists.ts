@@ -88,10 +88,12 @@ function orderOf({ behaviour }: World, { order, stream }: Meaning): Order {
   return told === 'descending' ? { ...order, descending: !order.descending } : { by: told, descending: false };
 }
 
+const digits = (n: number) => String(n).padStart(16, '0');
+const placeOfId = (id: string) => (/^\d+$/.test(id) ? digits(Number(id)) : id);
+
 /** A text that sorts as the list does. */
 function placeOf({ nowMs }: World, { by }: Order, item: Item): string {
-  const digits = (n: number) => String(n).padStart(16, '0');
-  if (by === 'id') return /^\d+$/.test(item.id) ? digits(Number(item.id)) : item.id;
+  if (by === 'id') return placeOfId(item.id);
   const version = shownOf(item, nowMs)!;
   if (by === 'created') return `${digits(item.createdMs)} ${item.id}`;
   if (by === 'changed') return `${digits(version.changedMs)} ${item.id}`;
@@ -106,11 +108,11 @@ function listed(world: World, { meaning, living }: Shelf, query: URLSearchParams
   const from = startOf(meaning, query, behaviour);
   const by = behaviour.since ?? meaning.since;
   const isAfter = (ms: number) => (behaviour.inclusive ? ms >= from : ms > from);
-  const after = stream.kind === 'feed' ? Number(query.get(stream.options.cursorParam) ?? 0) : 0;
+  const after = stream.kind === 'feed' ? placeOfId(query.get(stream.options.cursorParam) ?? '') : '';
   const found = living.filter(item => {
     const version = shownOf(item, nowMs);
     if (version === undefined) return false;
-    if (stream.kind === 'feed') return Number(item.id) > after;
+    if (stream.kind === 'feed') return placeOfId(item.id) > after;
     if (!meaning.only.every(([field, value]) => String(version.values[field]) === value)) return false;
     return by === undefined || by === 'ignored' || isAfter(by === 'created' ? item.createdMs : version.changedMs);
   });

@@ -55,8 +55,10 @@ function timesOf(stream: DeclaredStream): Map<string, TimeMeaning> {
   const fields = Object.entries(stream.record.fields as Record<string, Facts>).filter(([, facts]) => isTime(facts));
   const cursor = stream.kind === 'incremental' || stream.kind === 'created' ? String(stream.options.cursor) : '';
   const usual = stream.kind === 'created' ? 'created' : 'changed';
+  const ofEvent = stream.kind === 'feed' ? [stream.options.at, stream.options.deletes?.at] : [];
   const told = fields.flatMap(([name]) => {
-    const meaning = meaningOfName(name) ?? (name === cursor ? usual : undefined);
+    const told = ofEvent.includes(name) ? 'created' : meaningOfName(name);
+    const meaning = told ?? (name === cursor ? usual : undefined);
     return meaning === undefined ? [] : [[name, meaning] as const];
   });
   const times = new Map(told);

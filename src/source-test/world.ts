@@ -158,7 +158,7 @@ export class World {
     const atMs = this.#grained(ms);
     const { record, kind } = shelf.meaning.stream;
     // The ids of a feed grow.
-    const id = kind === 'feed' ? String(1001 + n) : idOf(n);
+    const id = kind === 'feed' && this.behaviour.order !== 'id' ? String(1001 + n) : idOf(n);
     const parts = Object.fromEntries(
       fieldsThatAre(record, 'children').map(([field, facts]) => [field, partsOf(facts.record!, n)]),
     );
@@ -260,13 +260,10 @@ export function written(
     name,
     iso(tells === 'created' ? createdMs : changedMs, grainMs),
   ]);
-  const { stream } = meaning;
-  const deletes = stream.kind === 'feed' ? stream.options.deletes : undefined;
   const children = Object.entries(parts).map(([field, all]) => [field, all.map(writtenPart)]);
   return {
     ...values,
     ...Object.fromEntries(times),
-    ...(deletes && { [deletes.at]: iso(createdMs, grainMs) }),
     ...Object.fromEntries(children),
     id,
   };

@@ -19,7 +19,7 @@ export interface Limit extends Told {
 const limit =
   (per: Limit['per']) =>
   (requests: number, told: Told = {}): Limit => ({ per, requests, ...told });
-export const perSecond = (requests: number): Limit => ({ per: 'second', requests });
+export const perSecond: (requests: number) => Limit = limit('second');
 export const perMinute = limit('minute');
 export const perHour = limit('hour');
 export const perDay = limit('day');

@@ -1,4 +1,5 @@
 /** What is wrong with a declaration, and is refused when it is made: the compiler says some of it too, where it is asked. */
+import type { Dialect } from '../../engine/http/dialect.ts';
 import { mostSlackMs } from '../../engine/reading/tie.ts';
 import { exitCodes, Fatal } from '../../errors.ts';
 import { type AnyRecord, type Facts, fieldsThatAre } from '../record/record.ts';
@@ -11,33 +12,36 @@ import type {
   FullRefreshOptions,
   IncrementalOptions,
 } from './declared.ts';
-import { longestOf } from './limits.ts';
+import { type Limit, longestOf } from './limits.ts';
 import { isName, longestName, takenSchema } from './names.ts';
-import { limitOf, missingIn, wholeReader } from './paginator.ts';
+import { missingIn, type Paginator, wholeReader, wordsOf } from './paginator.ts';
 import type { Service } from './service.ts';
 import { tablesOfService } from './streams.ts';
 
 /** Throws Fatal for the first mistake. */
 export function refuseWrong(service: Service<string>): void {
-  const { name, limits, paginator, streams } = service;
+  const { name, limits, paginator, streams, keyHeader, dialect = {} } = service;
   const refuse = (what: string, remedy: string) => new Fatal(`source ${name}: ${what}`, remedy, exitCodes.usage);
   refuseUnknown(service, inService, 'a service', refuse);
-  if (!Array.isArray(limits) || limits.some(({ requests }) => !(requests > 0)))
-    throw refuse('it has no limits, or one that allows nothing', 'Name what the service allows: [perMinute(60)].');
-  if (!Array.isArray(streams) || streams.length === 0)
-    throw refuse('it has no streams', 'Declare its lists as streams.');
-  if (takenSchema.test(name)) throw refuse('a schema of this name is there already', 'Give the source another name.');
-  if (new Set(limits.map(({ per }) => per)).size < limits.length)
-    throw refuse('it has two limits of the same time', 'Declare the tighter one.');
-  if (limits.some(one => one.remaining !== undefined && one !== longestOf(limits)))
-    throw refuse('remaining tells of a limit that is not the longest', 'Name the headers of the longest limit.');
+  refuseUnknown(dialect, inDialect, 'a dialect', refuse);
+  const unsaid = (['label', 'says'] as const).find(word => typeof service[word] !== 'string' || service[word] === '');
+  const { lookbackSeconds = 0 } = service;
+  const rules: Rule[] = [
+    [unsaid !== undefined, `it has no ${unsaid}`, 'Give it one: people read it in place of its name.'],
+    [
+      !Array.isArray(limits) || limits.some(({ requests }) => !(Number.isInteger(requests) && requests > 0)),
+      'it has no limits, or one that allows nothing',
+      'Name what the service allows: [perMinute(60)].',
+    ],
+    [!Array.isArray(streams) || streams.length === 0, 'it has no streams', 'Declare its lists as streams.'],
+    [takenSchema.test(name), 'a schema of this name is there already', 'Give the source another name.'],
+    [!(Number.isFinite(lookbackSeconds) && lookbackSeconds >= 0), 'lookbackSeconds is no time', 'Give it a number.'],
+    [isNoHeader(keyHeader), `${keyHeader} is no name of a header`, 'Name the header that carries the key.'],
+  ];
+  refuseIf(rules, refuse);
+  refuseLimits(limits, refuse);
   for (const pages of [paginator, ...streams.flatMap(({ options }) => options.paginator ?? [])])
-    if (wholeReader(pages) === undefined)
-      throw refuse(`${pages.type} is no type of a paginator`, 'Take offset, page_number, cursor or single_page.');
-    else if (missingIn(pages) !== undefined)
-      throw refuse(`the paginator ${pages.type} has no ${missingIn(pages)}`, 'Name it as the service does.');
-    else if (!(limitOf(pages) >= 2))
-      throw refuse('the limit of a page is less than 2', 'Name the number of records of a page.');
+    refusePages(pages, refuse);
   for (const stream of streams) refusePaths(stream, refuse);
   for (const stream of streams) if (stream.kind === 'details') refuseDetails(stream, streams, refuse);
   const records = tablesOfService(name, streams).map(({ record, parent = 'id' }) => ({ record, parent }));
@@ -56,6 +60,7 @@ export function refuseWrong(service: Service<string>): void {
   const names = records.map(({ record }) => record.name);
   for (const { record, parent } of records) refuseFields(record, { parent, names }, refuse);
   for (const stream of streams) refuseOptions(stream, refuse);
+  for (const stream of streams) refusePaging(stream, service, refuse);
   const [deep] = records.flatMap(({ record, parent }) => (parent === 'id' ? [] : fieldsThatAre(record, 'children')));
   if (deep !== undefined)
     throw refuse(
@@ -65,6 +70,52 @@ export function refuseWrong(service: Service<string>): void {
 }
 
 type Refuse = (what: string, remedy: string) => Fatal;
+type Rule = readonly [isWrong: boolean, what: string, remedy: string];
+
+function refuseIf(rules: readonly Rule[], refuse: Refuse): void {
+  for (const [isWrong, what, remedy] of rules) if (isWrong) throw refuse(what, remedy);
+}
+
+function refusePages(pages: Paginator, refuse: Refuse): void {
+  const { type } = pages;
+  const { limit = 2, basePage = 0 } = pages as { limit?: number; basePage?: number };
+  if (wholeReader(pages) === undefined)
+    throw refuse(`${type} is no type of a paginator`, 'Take offset, page_number, cursor or single_page.');
+  const missing = missingIn(pages);
+  refuseUnknown(pages, among(wordsOf(pages)), `the paginator ${type}`, refuse);
+  const rules: Rule[] = [
+    [missing !== undefined, `the paginator ${type} has no ${missing}`, 'Name it as the service does.'],
+    [!(limit >= 2), 'the limit of a page is less than 2', 'Name the number of records of a page.'],
+    [
+      !(Number.isInteger(limit) && Number.isInteger(basePage)),
+      `the paginator ${type} has a number that is none`,
+      'Write limit and basePage without quotation marks.',
+    ],
+  ];
+  refuseIf(rules, refuse);
+}
+
+const isNoHeader = (name: string | undefined): boolean => name !== undefined && !/^[\w.-]+$/.test(name);
+
+/** A word of a limit that nobody reads would be kept by nobody. */
+function refuseLimits(limits: readonly Limit[], refuse: Refuse): void {
+  if (new Set(limits.map(({ per }) => per)).size < limits.length)
+    throw refuse('it has two limits of the same time', 'Declare the tighter one.');
+  for (const one of limits) {
+    const { per, remaining, resets } = one;
+    refuseUnknown(one, inLimit, 'a limit', refuse);
+    const [word] = Object.entries({ remaining, resets }).find(([, header]) => header !== undefined) ?? [];
+    if (word !== undefined && one !== longestOf(limits))
+      throw refuse(`${word} tells of a limit that is not the longest`, 'Name the headers of the longest limit.');
+    const isMidnight = resets === 'midnight UTC';
+    if (isMidnight && per !== 'day')
+      throw refuse(`a limit of a ${per} ends at midnight UTC`, 'Name the header that says when it ends.');
+    if (resets !== undefined && !isMidnight && remaining === undefined)
+      throw refuse(`resets is ${resets}, and there is no remaining: it would not be read`, 'Name both headers.');
+    const wrong = [remaining, isMidnight ? undefined : resets].find(isNoHeader);
+    if (wrong !== undefined) throw refuse(`${wrong} is no name of a header`, 'Name it as the replies have it.');
+  }
+}
 
 /** A path follows the address as it is: without a slash it would name another host. */
 function refusePaths({ kind, record, path, options }: DeclaredStream, refuse: Refuse): void {
@@ -103,18 +154,25 @@ const inService: Record<keyof Service<string>, true> = {
   ...{ name: true, label: true, says: true, limits: true, keyHeader: true, lookbackSeconds: true, dialect: true },
   ...{ paginator: true, dataSelector: true, streams: true },
 };
-const inStream: Record<keyof Options, true> = {
-  ...{ dataSelector: true, params: true, paginator: true, schedule: true, target: true, get: true, getSelector: true },
-  ...{
-    deletionsUnknown: true,
-    updatedAt: true,
-    cursor: true,
-    startParam: true,
-    datetimeFormat: true,
-    startSlackSeconds: true,
-  },
-  ...{ cursorParam: true, hasMorePath: true, deletes: true, parent: true, ageDays: true },
+const inDialect: Record<keyof Dialect, true> = {
+  ...{ idTypes: true, needsToken: true, authorization: true, query: true, secrets: true, rate: true },
+  ...{ refusal: true, failure: true, words: true },
 };
+const inLimit: Record<keyof Limit, true> = { per: true, requests: true, remaining: true, resets: true };
+
+const ofDetails = ['dataSelector', 'params', 'paginator', 'target'] as const;
+const ofStream = [...ofDetails, 'schedule'] as const;
+const ofList = [...ofStream, 'get', 'getSelector', 'deletionsUnknown'] as const;
+const ofTimed = [...ofList, 'cursor', 'startParam', 'datetimeFormat', 'startSlackSeconds'] as const;
+const inStream: Record<DeclaredStream['kind'], readonly (keyof Options)[]> = {
+  'full refresh': [...ofList, 'updatedAt'],
+  incremental: ofTimed,
+  created: ofTimed,
+  feed: [...ofStream, 'cursorParam', 'hasMorePath', 'at', 'deletes'],
+  details: [...ofDetails, 'parent', 'ageDays'],
+};
+
+const among = (words: readonly string[]): object => Object.fromEntries(words.map(word => [word, true]));
 
 function refuseUnknown(given: object, known: object, of: string, refuse: Refuse): void {
   const unknown = Object.keys(given).find(name => !Object.hasOwn(known, name));
@@ -123,36 +181,150 @@ function refuseUnknown(given: object, known: object, of: string, refuse: Refuse)
 }
 
 /** What the compiler refuses too: nobody may have compiled the file. */
-function refuseOptions({ kind, record, options }: DeclaredStream, refuse: Refuse): void {
-  refuseUnknown(options, inStream, record.name, refuse);
+function refuseOptions({ kind, record: { name, fields }, options }: DeclaredStream, refuse: Refuse): void {
+  refuseUnknown(
+    options,
+    among(inStream[kind]),
+    `${name}, which is ${kind === 'details' ? kind : `a list of ${kind}`}`,
+    refuse,
+  );
   const needed = kind === 'feed' ? 'cursorParam' : 'startParam';
-  if (kind !== 'full refresh' && kind !== 'details' && !Object.hasOwn(options, needed))
-    throw refuse(`${record.name} has no ${needed}`, `Name the parameter as ${needed}.`);
-  const fields: Readonly<Record<string, Facts | undefined>> = record.fields;
-  const { deletes, cursor, get, datetimeFormat, startSlackSeconds = 0 } = options as Partial<Options>;
-  const wrong = datetimeFormat === undefined ? undefined : wrongIn(datetimeFormat);
-  if (wrong !== undefined)
-    throw refuse(
-      `datetimeFormat of ${record.name} ${wrong}`,
+  const isTimed = kind === 'incremental' || kind === 'created';
+  const { deletes, get, getSelector, schedule, target, ageDays = 1 } = options as Partial<Options>;
+  const factsOf: FactsOf = field => (fields as Readonly<Record<string, Facts | undefined>>)[String(field)];
+  const rules: Rule[] = [
+    [
+      (isTimed || kind === 'feed') && !Object.hasOwn(options, needed),
+      `${name} has no ${needed}`,
+      `Name the parameter as ${needed}.`,
+    ],
+    [
+      get !== undefined && !get.includes(':id'),
+      `the path ${get} of ${name} has no :id`,
+      'Write :id where the id of the record stands.',
+    ],
+    [
+      getSelector !== undefined && get === undefined,
+      `${name} has a getSelector, and no get`,
+      'Name the path of one record as get.',
+    ],
+    [
+      !['fresh', 'nightly', undefined].includes(schedule),
+      `${schedule} is no schedule of ${name}`,
+      'Take fresh or nightly.',
+    ],
+    [
+      target !== undefined && !/^[1-9]\d{0,5}[smhd]$/.test(target),
+      `the target ${target} of ${name} is no duration`,
+      'Write it as in 5m or 26h.',
+    ],
+    [
+      !(Number.isFinite(ageDays) && ageDays > 0),
+      `ageDays of ${name} is no number of days`,
+      'Write it as in ageDays: 7.',
+    ],
+  ];
+  refuseIf(rules, refuse);
+  refuseTimes(name, kind, options as Partial<Options>, factsOf, refuse);
+  refuseDeletes(name, deletes, factsOf, refuse);
+}
+
+type FactsOf = (field: unknown) => Facts | undefined;
+
+function refuseTimes(
+  name: string,
+  kind: DeclaredStream['kind'],
+  { deletes, cursor, at, datetimeFormat, updatedAt, startSlackSeconds = 0 }: Partial<Options>,
+  factsOf: FactsOf,
+  refuse: Refuse,
+): void {
+  const isAlways = (field: unknown) => factsOf(field)?.type === 'timestamptz' && factsOf(field)?.required === true;
+  const format = datetimeFormat === undefined ? undefined : wrongIn(datetimeFormat);
+  const times = [
+    ...(kind === 'incremental' || kind === 'created' ? [String(cursor)] : []),
+    ...[at, deletes?.at].filter(field => field !== undefined),
+  ];
+  const time = times.find(field => !isAlways(field));
+  const rules: Rule[] = [
+    [
+      format !== undefined,
+      `datetimeFormat of ${name} ${format}`,
       'Write the time with %Y %m %d %H %M %S, or as seconds since 1970 with %s.',
-    );
-  if (!Number.isInteger(startSlackSeconds) || startSlackSeconds < 0 || startSlackSeconds * 1000 > mostSlackMs)
-    throw refuse(
-      `startSlackSeconds of ${record.name} is not a whole number up to ${mostSlackMs / 1000}`,
+    ],
+    [
+      !Number.isInteger(startSlackSeconds) || startSlackSeconds < 0 || startSlackSeconds * 1000 > mostSlackMs,
+      `startSlackSeconds of ${name} is not a whole number up to ${mostSlackMs / 1000}`,
       'A list that begins earlier is coarser than a second: more slack would lose records. Declare fullRefresh.',
-    );
-  const named = deletes === undefined ? [] : [deletes.id, deletes.at, ...('type' in deletes ? [deletes.type] : [])];
-  const unknown = named.find(name => fields[name]?.is !== 'column');
-  if (unknown !== undefined)
-    throw refuse(`${record.name} has no field ${unknown}`, 'Correct deletes: it names fields of the event.');
-  const time = kind === 'incremental' || kind === 'created' ? String(cursor) : deletes?.at;
-  if (time !== undefined && !(fields[time]?.type === 'timestamptz' && fields[time].required))
-    throw refuse(
-      `${time} is no time that all ${record.name} have`,
+    ],
+    [
+      time !== undefined,
+      `${time} is no time that all ${name} have`,
       'Name a field that is declared as time(…).always().',
+    ],
+    [
+      kind === 'feed' && times.length === 0,
+      `the events of ${name} have no time: one that is listed late would be lost`,
+      'Name the time of an event as at, a field that is declared as time(…).always().',
+    ],
+    [
+      updatedAt !== undefined && factsOf(updatedAt)?.type !== 'timestamptz',
+      `${updatedAt} is no time of ${name}`,
+      'Name a field that is declared as time(…).',
+    ],
+  ];
+  refuseIf(rules, refuse);
+}
+
+function refuseDeletes(name: string, deletes: Partial<Options>['deletes'], factsOf: FactsOf, refuse: Refuse): void {
+  if (deletes === undefined) return;
+  const type = 'type' in deletes ? deletes.type : undefined;
+  const words = typeof deletes.of === 'object' ? Object.keys(deletes.of) : [];
+  const values = factsOf(type)?.values;
+  const strange = values && words.find(word => !values.includes(word));
+  const named = [deletes.id, deletes.at, ...(type === undefined ? [] : [type])];
+  const unknown = named.find(field => factsOf(field)?.is !== 'column');
+  const rules: Rule[] = [
+    [unknown !== undefined, `${name} has no field ${unknown}`, 'Correct deletes: it names fields of the event.'],
+    [
+      (type === undefined) !== (typeof deletes.of !== 'object'),
+      `deletes of ${name} has ${type === undefined ? 'several streams, and no type that chooses one' : 'a type, and one stream'}`,
+      "Write { type: 'field', of: { word: 'stream' } }, or { of: 'stream' }.",
+    ],
+    [
+      factsOf(deletes.id)?.values !== undefined,
+      `${deletes.id} of ${name} is one of a few words, and no id`,
+      'Name the field that has the id of the deleted record as id of deletes.',
+    ],
+    [strange !== undefined, `${strange} is no value of ${type} of ${name}`, `Take one of ${values?.join(', ')}.`],
+  ];
+  refuseIf(rules, refuse);
+}
+
+/** A request has one value for each parameter, and a reply has one thing at each path. */
+function refusePaging({ kind, record, path, options }: DeclaredStream, service: Service<string>, refuse: Refuse): void {
+  const { cursorParam, startParam, hasMorePath, params = {} } = options as Partial<Options>;
+  const { dataSelector = service.dataSelector, paginator: pages = service.paginator } = options;
+  const { limitParam, totalPath, cursorPath, ...words } = pages as unknown as Readonly<Record<string, string>>;
+  const own = { offsetParam: words.offsetParam, pageParam: words.pageParam, cursorParam: words.cursorParam };
+  const paging = { limitParam, ...(kind === 'feed' ? { cursorParam } : { ...own, startParam }) };
+  const twice = (all: object) =>
+    Object.entries(all).flatMap(([word, name], i, others) => {
+      const [other] = others.slice(0, i).find(([, one]) => one === name) ?? [];
+      return name !== undefined && other !== undefined ? [[other, word, name]] : [];
+    })[0];
+  const [one, other, name] = twice(paging) ?? twice({ dataSelector, totalPath, cursorPath, hasMorePath }) ?? [];
+  if (name !== undefined)
+    throw refuse(`${one} and ${other} of ${record.name} are both ${name}`, 'Name each as the service does.');
+  const inPath = [...new URLSearchParams(path.split('?')[1] ?? '').keys()];
+  const fixed = Object.entries(paging).find(
+    ([word, param]) =>
+      param !== undefined && (inPath.includes(param) || (word !== 'startParam' && Object.hasOwn(params, param))),
+  );
+  if (fixed !== undefined)
+    throw refuse(
+      `${fixed[1]} is ${fixed[0]} of ${record.name}, and has a value in ${inPath.includes(fixed[1]!) ? 'its path' : 'params'} as well`,
+      'Leave the value out: each request has its own.',
     );
-  if (get !== undefined && !get.includes(':id'))
-    throw refuse(`the path ${get} of ${record.name} has no :id`, 'Write :id where the id of the record stands.');
 }
 
 /** A field that says nothing of people, or a word that means nothing. */
@@ -167,8 +339,12 @@ function refuseFields(
   { parent, names }: { readonly parent: string; readonly names: readonly string[] },
   refuse: Refuse,
 ): void {
-  if (!Object.values(record.fields as Record<string, Facts>).some(({ isId }) => isId))
-    throw refuse(`${record.name} has no id`, 'Declare the field that names a record as id().');
+  const ids = Object.entries(record.fields as Record<string, Facts>).flatMap(([name, { isId }]) => (isId ? name : []));
+  if (ids.join() !== 'id')
+    throw refuse(
+      ids.length === 0 ? `${record.name} has no id` : `the id of ${record.name} is ${ids.join(' and ')}`,
+      'Declare the field id, and no other one, as id(): it names a record.',
+    );
   const unsaid = unsaidIn(record.fields);
   if (unsaid !== undefined)
     throw refuse(

@@ -148,7 +148,7 @@ function listOf(shared: Shared, stream: DeclaredList, all: readonly DeclaredStre
 const partOf = (name: string, parent: string): Part => ({ name, parent, key: [parent, 'id'] });
 
 const timeFieldOf = (stream: DeclaredList): string | undefined => {
-  if (stream.kind === 'feed') return stream.options.deletes?.at;
+  if (stream.kind === 'feed') return stream.options.at ?? stream.options.deletes?.at;
   return stream.kind === 'full refresh' ? stream.options.updatedAt : stream.options.cursor;
 };
 
