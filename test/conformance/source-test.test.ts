@@ -157,7 +157,7 @@ const mistakesOfLimits: readonly { readonly what: string; readonly changes: Chan
         "dialect: { refusal: ({ status, header }) => (status === 429 ? { freezeMs: Number(header('retry-after')) } : undefined) }",
       ],
     ],
-    says: /[2-9] requests refused at the limit/,
+    says: /[2-9] requests refused at the/,
   },
 ];
 

@@ -8,6 +8,7 @@ import { z } from 'zod';
 import { findPlace } from '../../embedded/place.ts';
 import { joinEmbedded } from '../../embedded/postgres.ts';
 import { removeData } from '../../embedded/remove-demo.ts';
+import { parseJson } from '../../engine/exact-json.ts';
 import { exitCodes, Interrupted, messageOf, ShelfdeskError, UsageError } from '../../errors.ts';
 import type { AllTold } from '../../source-test/behaviour.ts';
 import type { Line } from '../../source-test/play.ts';
@@ -100,7 +101,7 @@ function toldIn(file: string, source: string): AllTold {
   const remedy = `Name what \`npx shelfdesk source try ${source} --json\` has printed.`;
   let text: unknown;
   try {
-    text = JSON.parse(readFileSync(file, 'utf8'));
+    text = parseJson(readFileSync(file, 'utf8'));
   } catch (error) {
     throw new UsageError(`${file} cannot be read: ${messageOf(error)}`, remedy);
   }

@@ -58,20 +58,19 @@ const needed = {
   single_page: [],
 } as const;
 
-const further: Readonly<Record<Paginator['type'], readonly string[]>> = {
-  offset: ['totalPath'],
-  page_number: ['basePage', 'totalPath'],
-  cursor: [],
-  single_page: [],
-};
-
-/** All words that a paginator of this type may have. */
-export const wordsOf = ({ type }: Paginator): readonly string[] =>
-  type === 'single_page' ? ['type'] : ['type', 'limitParam', ...needed[type], ...further[type]];
-
 /** What a paginator of this type needs, and this one lacks: the compiler says so too, where it is asked. */
 export const missingIn = (pages: Paginator): string | undefined =>
   needed[pages.type].find(name => !Object.hasOwn(pages, name));
+
+const further = {
+  offset: ['limitParam', 'totalPath'],
+  page_number: ['limitParam', 'totalPath', 'basePage'],
+  cursor: ['limitParam'],
+  single_page: [],
+} as const;
+
+/** The words that a paginator of this type may have. */
+export const wordsOf = ({ type }: Paginator): string[] => ['type', ...needed[type], ...further[type]];
 
 const noCursor = ({ cursorPath, limit }: CursorPages) =>
   new Fatal(

@@ -22,8 +22,8 @@ import { tablesOfService } from './streams.ts';
 export function refuseWrong(service: Service<string>): void {
   const { name, limits, paginator, streams, keyHeader, dialect = {} } = service;
   const refuse = (what: string, remedy: string) => new Fatal(`source ${name}: ${what}`, remedy, exitCodes.usage);
-  refuseUnknown(service, inService, 'a service', refuse);
-  refuseUnknown(dialect, inDialect, 'a dialect', refuse);
+  refuseUnknown(service, Object.keys(inService), 'a service', refuse);
+  refuseUnknown(dialect, Object.keys(inDialect), 'a dialect', refuse);
   const unsaid = (['label', 'says'] as const).find(word => typeof service[word] !== 'string' || service[word] === '');
   const { lookbackSeconds = 0 } = service;
   const rules: Rule[] = [
@@ -43,6 +43,8 @@ export function refuseWrong(service: Service<string>): void {
   for (const pages of [paginator, ...streams.flatMap(({ options }) => options.paginator ?? [])])
     refusePages(pages, refuse);
   for (const stream of streams) refusePaths(stream, refuse);
+  for (const stream of streams) refuseOptions(stream, refuse);
+  for (const stream of streams) refusePaging(stream, service, refuse);
   for (const stream of streams) if (stream.kind === 'details') refuseDetails(stream, streams, refuse);
   const records = tablesOfService(name, streams).map(({ record, parent = 'id' }) => ({ record, parent }));
   const wrong = [name, ...records.map(({ record }) => record.name)].find(one => !isName(one));
@@ -59,8 +61,6 @@ export function refuseWrong(service: Service<string>): void {
     );
   const names = records.map(({ record }) => record.name);
   for (const { record, parent } of records) refuseFields(record, { parent, names }, refuse);
-  for (const stream of streams) refuseOptions(stream, refuse);
-  for (const stream of streams) refusePaging(stream, service, refuse);
   const [deep] = records.flatMap(({ record, parent }) => (parent === 'id' ? [] : fieldsThatAre(record, 'children')));
   if (deep !== undefined)
     throw refuse(
@@ -82,7 +82,7 @@ function refusePages(pages: Paginator, refuse: Refuse): void {
   if (wholeReader(pages) === undefined)
     throw refuse(`${type} is no type of a paginator`, 'Take offset, page_number, cursor or single_page.');
   const missing = missingIn(pages);
-  refuseUnknown(pages, among(wordsOf(pages)), `the paginator ${type}`, refuse);
+  refuseUnknown(pages, wordsOf(pages), `the paginator ${type}`, refuse);
   const rules: Rule[] = [
     [missing !== undefined, `the paginator ${type} has no ${missing}`, 'Name it as the service does.'],
     [!(limit >= 2), 'the limit of a page is less than 2', 'Name the number of records of a page.'],
@@ -103,7 +103,7 @@ function refuseLimits(limits: readonly Limit[], refuse: Refuse): void {
     throw refuse('it has two limits of the same time', 'Declare the tighter one.');
   for (const one of limits) {
     const { per, remaining, resets } = one;
-    refuseUnknown(one, inLimit, 'a limit', refuse);
+    refuseUnknown(one, Object.keys(inLimit), 'a limit', refuse);
     const [word] = Object.entries({ remaining, resets }).find(([, header]) => header !== undefined) ?? [];
     if (word !== undefined && one !== longestOf(limits))
       throw refuse(`${word} tells of a limit that is not the longest`, 'Name the headers of the longest limit.');
@@ -172,19 +172,16 @@ const inStream: Record<DeclaredStream['kind'], readonly (keyof Options)[]> = {
   details: [...ofDetails, 'parent', 'ageDays'],
 };
 
-const among = (words: readonly string[]): object => Object.fromEntries(words.map(word => [word, true]));
-
-function refuseUnknown(given: object, known: object, of: string, refuse: Refuse): void {
-  const unknown = Object.keys(given).find(name => !Object.hasOwn(known, name));
-  if (unknown !== undefined)
-    throw refuse(`${unknown} is no option of ${of}`, `Take one of ${Object.keys(known).join(', ')}.`);
+function refuseUnknown(given: object, known: readonly string[], of: string, refuse: Refuse): void {
+  const unknown = Object.keys(given).find(name => !known.includes(name));
+  if (unknown !== undefined) throw refuse(`${unknown} is no option of ${of}`, `Take one of ${known.join(', ')}.`);
 }
 
 /** What the compiler refuses too: nobody may have compiled the file. */
 function refuseOptions({ kind, record: { name, fields }, options }: DeclaredStream, refuse: Refuse): void {
   refuseUnknown(
     options,
-    among(inStream[kind]),
+    inStream[kind],
     `${name}, which is ${kind === 'details' ? kind : `a list of ${kind}`}`,
     refuse,
   );
@@ -277,6 +274,7 @@ function refuseTimes(
 
 function refuseDeletes(name: string, deletes: Partial<Options>['deletes'], factsOf: FactsOf, refuse: Refuse): void {
   if (deletes === undefined) return;
+  refuseUnknown(deletes, ['id', 'at', 'type', 'of'], `deletes of ${name}`, refuse);
   const type = 'type' in deletes ? deletes.type : undefined;
   const words = typeof deletes.of === 'object' ? Object.keys(deletes.of) : [];
   const values = factsOf(type)?.values;
