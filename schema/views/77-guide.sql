@@ -32,7 +32,7 @@ is wrong sooner or later.
    `error_seconds`. The assignee may stand for who closed, if you say so.
 7. Where `uncertain` is not 0, give a range: from the certain ones to all. Draw no trend over rows of which many are uncertain. In a backlog, a row
    without a state may be a ticket that was closed already; its label and inbox are not known then, which is not "none".
-8. Without a target or a calendar there is no number. That is not 0 %.
+8. Without a target or a calendar there is no number. That is not 0 %. A share of kept targets leaves out the rows of `fact_targets` whose `is_counted` is false.
 
 Reckon "now" from `complete_through`, not from `now()`.
 
