@@ -114,6 +114,20 @@ test('a byte that is not UTF-8 is replaced, and the reply says so', async () => 
   expect(reply).toMatchObject({ records: [{ subject: 'Gr\ufffd\ufffde' }], notUtf8: true });
 });
 
+test('what came is stored in its bytes, unless they hold what its text does not', async () => {
+  const echoed = '[{"id":"a","subject":"hush-hush-4711"}]';
+  for (const [came, text, bytes] of [
+    [body, `${body}`, body],
+    [`\ufeff${body}`, `${body}`, undefined],
+    [Buffer.from('[{"id":"a","subject":"Gr\xfc"}]', 'latin1'), '[{"id":"a","subject":"Gr\ufffd"}]', undefined],
+    [echoed, echoed.replace('hush-hush-4711', '…'), undefined],
+  ] as const) {
+    const { reply } = await answered((_, response) => response.writeHead(200).end(came));
+    expect(reply).toMatchObject({ text });
+    expect(reply!.bytes).toEqual(bytes);
+  }
+});
+
 test.each([
   [200, '[]'],
   [404, '{"message":"Not found"}'],

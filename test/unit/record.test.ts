@@ -1,7 +1,11 @@
 /** The declaration of a record: mistakes that do not compile, and what is made of it. */
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { parseJson } from '../../src/engine/exact-json.ts';
 import { shelf, volume } from '../../src/sources/books/records.ts';
 import { changedAt, countOf, versionOf } from '../../src/sources/books/shelves/shelves.ts';
+import { customer, message, ticket, user } from '../../src/sources/helpdesk/records.ts';
 import { kinds, sources, streams } from '../../src/sources/index.ts';
 import { checkOf, factsOf } from '../../src/sources/record/check.ts';
 import { columnsOf, leftOutOf } from '../../src/sources/record/columns.ts';
@@ -64,6 +68,45 @@ test('what is forgotten or mistyped does not compile', () => {
   object({ note: text('Note.').personal('text') });
   // @ts-expect-error Only a text that tells of nobody is cut.
   text('Note.').personal('text', { upTo: ';' });
+});
+
+describe('what is plainly right is not copied, and judged as the schema judges it:', () => {
+  /** Values that one field or another takes, refuses or changes. */
+  const value = fc.oneof(
+    fc.constantFrom('', '.', '..', 'a', 'A-b_9', 'b c', 'a\0', '\ud800', 'x'.repeat(500), 'x'.repeat(501), '7', 'item'),
+    fc.constantFrom('2026-01-01T00:00:00Z', '2026-01-01 00:00:00', '2026-02-30T00:00:00Z', '2026-01-01', '9999-13-01'),
+    fc.constantFrom(0, 7, -0, 1.5, 2 ** 53, 2 ** 60, Number.MAX_VALUE, Number.POSITIVE_INFINITY),
+    fc.constantFrom(true, false, null, undefined, parseJson('12345678901234567890')),
+    fc.constantFrom<unknown>([], ['a'], ['a', 7], {}, { id: 'a' }, [{ id: 'a' }], [{ id: 7 }], [{}], [null]),
+  );
+  const measure = record('measures', 'Measures.', {
+    id: id(),
+    size: number('Size.'),
+    sizes: objects({ at: known('numeric') }),
+  });
+  test.for([invoice, measure, volume, ticket, message, customer, user])('$name', of => {
+    const schema = checkOf(of);
+    // A list of records asks the schema alone.
+    const judge = z.array(schema);
+    const names = Object.keys(of.fields);
+    const right = Object.fromEntries(
+      names.filter(name => name.endsWith('_at')).map(name => [name, '2026-01-01T00:00:00Z']),
+    );
+    let taken = 0;
+    const records = fc
+      .dictionary(fc.constantFrom(...names, 'further'), value, { maxKeys: 4 })
+      .map(more => ({ id: 'a', ...right, ...more }));
+    fc.assert(
+      fc.property(records, raw => {
+        const [own, judged] = [schema.safeParse(raw), judge.safeParse([raw])];
+        expect(own.success).toBe(judged.success);
+        expect(own.data).toEqual(judged.data?.[0]);
+        if (own.data === raw) taken++;
+      }),
+      { numRuns: 300 },
+    );
+    expect(taken).toBeGreaterThan(0);
+  });
 });
 
 describe('what follows from a record:', () => {

@@ -24,17 +24,20 @@ import {
 type Rows = Omit<Written, 'rejects'>;
 
 /** A batch as PostgreSQL gets it. */
-interface Sent {
+interface Sent<Text = string> {
   readonly batch: Batch;
-  readonly text: string;
+  readonly text: Text;
   readonly parameters: readonly unknown[];
   /** Characters that were replaced. */
   readonly cleaned: number;
   readonly way: Way;
 }
 
+/** Parts are of a text in UTF-8. */
+type Came = string | readonly Buffer[];
+
 /** What its merge tells: see `Merge`. */
-interface Merged extends Sent {
+interface Merged extends Sent<Came> {
   readonly seen: number;
   readonly inserted: number;
   readonly updated: number;
@@ -128,19 +131,34 @@ function sent({ care }: Tx<Writer>, batch: Batch, text: string, way: Way): Sent 
 /** Usually nobody was erased. The merge asks that itself, so no query precedes it. Undefined: it has stored nothing. */
 async function mergeUnfiltered(tx: Tx<Writer>, batch: Batch): Promise<Merged | undefined> {
   if (tx.care !== 'as it came' || batch.isForced || batch.filter === undefined) return undefined;
-  const merged = await merge(tx, sent(tx, batch, came(tx, batch), 'unfiltered'));
+  const [places, way] = [placesOf(batch), 'unfiltered'] as const;
+  const text = batch.bytes?.(places) ?? came(tx, batch);
+  const merged = await merge(tx, { batch, text, parameters: batch.parameters(places), cleaned: 0, way });
   return merged.erased ? undefined : merged;
 }
 
-async function merge({ client, claim, at }: Tx<Writer>, page: Sent): Promise<Merged> {
+async function merge({ client, claim, at }: Tx<Writer>, page: Sent<Came>): Promise<Merged> {
   const { batch, text, way, parameters } = page;
   const { rows } = await client.query<Omit<Merged, keyof Sent>>({
     name: `merge ${nameOf(batch.merge)}`,
     text: batch.merge.upsert,
-    values: [text, claim.account, new Date(at.nowMs), new Date(at.asOfMs), claim.run, trueBy(at), way, ...parameters],
+    values: [
+      jsonb(text),
+      claim.account,
+      new Date(at.nowMs),
+      new Date(at.asOfMs),
+      claim.run,
+      trueBy(at),
+      way,
+      ...parameters,
+    ],
   });
   return { ...page, ...rows[0]! };
 }
+
+/** A parameter in bytes is sent in PostgreSQL's own form of jsonb: the number of the form, and the text. */
+const jsonb = (text: Came) => (typeof text === 'string' ? text : Buffer.concat([formOfJsonb, ...text]));
+const formOfJsonb = Buffer.from([1]);
 
 const trueBy = ({ trueByMs }: Moment) => (trueByMs === undefined ? null : new Date(trueByMs));
 
@@ -161,14 +179,14 @@ async function replaceSets(tx: Tx<Writer>, page: Merged): Promise<number> {
 
 async function removeVanished(
   { client, claim }: Tx<Writer>,
-  { batch: { merge }, text }: Sent,
+  { batch: { merge }, text }: Sent<Came>,
   parents: readonly string[],
 ): Promise<number> {
   if (parents.length === 0 || merge.removal === undefined) return 0;
   const { rows } = await client.query<{ deleted: number }>({
     name: `remove ${nameOf(merge)}`,
     text: merge.removal,
-    values: [text, claim.account, parents],
+    values: [jsonb(text), claim.account, parents],
   });
   return rows[0]!.deleted;
 }

@@ -53,11 +53,16 @@ export async function* decodedBody(body: Readable, encoding = ''): AsyncGenerato
   }
 }
 
-/** `notUtf8`: bytes that are not UTF-8 were replaced by U+FFFD. */
-export async function textOf(chunks: AsyncIterable<Uint8Array>): Promise<{ text: string; notUtf8?: true }> {
+/** `bytes` are those of the text, unless they begin with a mark. `notUtf8`: bytes that are not UTF-8 were replaced by U+FFFD. */
+export async function textOf(
+  chunks: AsyncIterable<Uint8Array>,
+): Promise<{ text: string; bytes?: Buffer; notUtf8?: true }> {
   const parts: Uint8Array[] = [];
   for await (const part of chunks) parts.push(part);
   const bytes = Buffer.concat(parts);
   const text = new TextDecoder().decode(bytes);
-  return isUtf8(bytes) ? { text } : { text, notUtf8: true };
+  if (!isUtf8(bytes)) return { text, notUtf8: true };
+  return bytes[0] === firstOfMark ? { text } : { text, bytes };
 }
+/** The first byte of the mark of byte order. No JSON begins with it. */
+const firstOfMark = 0xef;

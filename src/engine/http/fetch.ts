@@ -12,6 +12,8 @@ export interface RawReply {
   headers: Record<string, string | string[] | undefined>;
   /** Empty if the body could not be decoded. */
   text: string;
+  /** The same in UTF-8, as it came. */
+  bytes?: Buffer | undefined;
   /** U+FFFD stands for bytes that are not UTF-8. */
   notUtf8?: true;
   undecoded?: Undecodable;

@@ -20,7 +20,7 @@ export function parse<T>(
   dialect: Dialect,
   filter: Filter | undefined,
   place: Place,
-): Pick<Reply<T>, 'text' | 'records' | 'unreadable' | 'arrived' | 'total' | 'next' | 'notUtf8'> {
+): Pick<Reply<T>, 'text' | 'bytes' | 'records' | 'unreadable' | 'arrived' | 'total' | 'next' | 'notUtf8'> {
   if (raw.undecoded?.lasts)
     throw new Fatal(
       `${label(request)}: ${raw.undecoded.message}`,
@@ -50,7 +50,11 @@ export function parse<T>(
   });
   const counted = request.shape === 'items' ? totalItems(body) : totalCount(single(raw.headers['total-count']));
   const total = request.total?.(body) ?? counted;
-  const more = { ...(next !== undefined && { next }), ...(raw.notUtf8 && { notUtf8: raw.notUtf8 }) };
+  const more = {
+    ...(next !== undefined && { next }),
+    ...(raw.notUtf8 && { notUtf8: raw.notUtf8 }),
+    ...(raw.bytes && text === raw.text && { bytes: raw.bytes }),
+  };
   return { text, records, unreadable, arrived: all.length, total, ...more };
 }
 

@@ -55,6 +55,8 @@ export interface Unreadable {
 export interface Reply<T> {
   /** The body as the source sent it. PostgreSQL parses it. */
   readonly text: string;
+  /** The same in UTF-8, if it is what came. A text that waits is a load for the heap, and bytes are none. */
+  readonly bytes?: Buffer;
   /** Readable records, in their order. */
   readonly records: readonly T[];
   readonly unreadable: readonly Unreadable[];

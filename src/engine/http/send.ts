@@ -246,9 +246,10 @@ export function makeSend(deps: {
     if (!refused) call.used.credits += request.cost;
     const date = Date.parse(header('date') ?? '');
     const isDated = isSuccess && !Number.isNaN(date);
-    raw.text = isSuccess ? clean(raw.text, leastSecret) : raw.text;
-    const kept = filter?.(streamKey(deps.source, request.kind));
-    const parsed = isDated ? attempt(() => parse(request, raw, dialect, kept, place)) : undefined;
+    const cleaned = isSuccess ? clean(raw.text, leastSecret) : raw.text;
+    const kept = cleaned === raw.text ? raw : { ...raw, text: cleaned, bytes: undefined };
+    const rules = filter?.(streamKey(deps.source, request.kind));
+    const parsed = isDated ? attempt(() => parse(request, kept, dialect, rules, place)) : undefined;
     const dateMs = isDated ? { dateMs: date, stampMs: secondNewest(request, parsed?.value?.records) } : {};
     const booked = await budget.settle(grant, { headers: dialect.rate(header), refused, ...refusal, ...dateMs });
     const { until } = booked;

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import { ExactNumber } from '../../engine/exact-json.ts';
-import { type AnyRecord, type Facts, fieldsThatAre, type Value } from './record.ts';
+import { type AnyRecord, type Facts, fieldsThatAre, type SqlType, type Value } from './record.ts';
 
 /**
  * Ids are opaque text. Text that PostgreSQL cannot store or index is rejected, because a cleaned or truncated id might
@@ -85,10 +85,57 @@ function schemaOf(facts: Facts, manner: Manner): z.ZodType {
   return required ? value() : value().nullish();
 }
 
-/** The fields of a record itself: records of other streams in it are not looked at. Of a lenient record only the id. */
+/**
+ * The fields of a record itself: records of other streams in it are not looked at. Of a lenient record only the id. The schema copies
+ * what it reads, which costs as much as parsing its JSON, so it judges only what is not plainly right.
+ */
 export function checkOf<R extends AnyRecord>({ fields, lenient, mayBeNumbers }: R): z.ZodObject & z.ZodType<Value<R>> {
-  const shape = shapeOf(lenient ? { id: fields.id } : fields, mayBeNumbers ? 'asNumbers' : 'asTexts');
-  return z.looseObject(shape) as unknown as z.ZodObject & z.ZodType<Value<R>>;
+  const of = lenient ? { id: fields.id } : fields;
+  const schema = z.looseObject(shapeOf(of, mayBeNumbers ? 'asNumbers' : 'asTexts'));
+  const [isRight, judge] = [plainObject(of), schema.safeParse];
+  schema.safeParse = raw => (isRight(raw) ? { success: true, data: raw } : judge(raw));
+  return schema as unknown as z.ZodObject & z.ZodType<Value<R>>;
+}
+
+/** True only of what the schema takes as it is. */
+type Plain<T = unknown> = (value: unknown) => value is T;
+const never = (_: unknown): _ is never => false;
+const isText = (value: unknown) => typeof value === 'string';
+const listOf =
+  (is: Plain): Plain =>
+  (value): value is unknown =>
+    Array.isArray(value) && value.every(is);
+const plainly: Readonly<Record<SqlType, Plain>> = {
+  text: isText,
+  'text[]': listOf(isText),
+  bigint: (value): value is number => Number.isInteger(value),
+  numeric: (value): value is number => Number.isFinite(value),
+  boolean: value => typeof value === 'boolean',
+  timestamptz: (value): value is string => isText(value) && !Number.isNaN(timeOf(value)),
+  date: never,
+};
+const isPlainId = (value: unknown): value is string => isText(value) && /^[\w-]{1,500}$/.test(value);
+
+function plainObject(fields: object): Plain<Record<string, unknown>> {
+  const all = Object.entries(fields as Record<string, Facts>).flatMap(([name, facts]) =>
+    facts.is === 'embedded' ? [] : [{ name, isRequired: facts.required, is: plainValue(facts) }],
+  );
+  return (value): value is Record<string, unknown> => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value) || value instanceof ExactNumber)
+      return false;
+    return all.every(({ name, isRequired, is }) => {
+      const one = (value as Record<string, unknown>)[name];
+      return is(one) || (!isRequired && (one === null || one === undefined));
+    });
+  };
+}
+
+function plainValue({ is, type, isId, isNumber, record, fields = {} }: Facts): Plain {
+  if (is === 'children') return record!.lenient ? never : listOf(plainObject(record!.fields));
+  if (is === 'texts by name') return never;
+  if (is === 'object') return plainObject(fields);
+  if (is === 'objects') return listOf(plainObject(fields));
+  return isId ? (isNumber ? never : isPlainId) : plainly[type];
 }
 
 /** What the specification says of a stream's records: any other field or value is drift, and so is an id that is repeated. */
