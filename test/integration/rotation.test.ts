@@ -4,6 +4,7 @@ import { auditStream } from '../../jobs/audit-stream.ts';
 import { periodsOf, rotationOf } from '../../src/engine/deletions/rotation.ts';
 import { openWaiting } from '../../src/engine/queue/reconcile.ts';
 import { keepRereading } from '../../src/engine/queue/reread.ts';
+import { planOfNow, plansFor } from '../../src/engine/queue/schedule.ts';
 import { keepTargets } from '../../src/engine/runs/freshness-targets.ts';
 import { openRun, withAccount } from '../../src/engine/runs/runs.ts';
 import { type InProcess, inProcess } from '../support/in-process.ts';
@@ -267,6 +268,13 @@ test('the night reads nothing again that the day has read', async () => {
   const night = () => s.run('sweep', ['customers', 'tickets']);
   expect(await night()).toMatchObject({ state: 'completed', credits: 0 });
   expect(s.asked).toEqual([]);
+  // Nor does it open a run for what is due a little later: a run by day reads it then.
+  const opens = async () =>
+    (await planOfNow(s.ctx, plansFor(s.ctx.streams).find(({ schedule }) => schedule === 'nightly')!)).sweeps;
+  while (Math.max(...(await ages())) < 0.92) s.nowMs += 1000;
+  expect(await opens()).not.toContain('helpdesk.tickets');
+  while ((await ages()).some(age => age < 1)) s.nowMs += minuteMs;
+  expect(await opens()).toEqual(expect.arrayContaining(['helpdesk.customers', 'helpdesk.tickets']));
   // Without the day it reads open tickets each night.
   s.ctx = { ...s.ctx, sweep: { ...s.ctx.sweep, share: 0 } };
   s.nowMs += 24 * 60 * minuteMs;

@@ -2,7 +2,7 @@
 import { auditStream } from '../../../../jobs/audit-stream.ts';
 import { detailsLeft, rotationOf } from '../../../../src/engine/deletions/rotation.ts';
 import { keepRereading } from '../../../../src/engine/queue/reread.ts';
-import { plansFor } from '../../../../src/engine/queue/schedule.ts';
+import { planOfNow, plansFor } from '../../../../src/engine/queue/schedule.ts';
 import { openRun, withAccount } from '../../../../src/engine/runs/runs.ts';
 import { claimSlot } from '../../../../src/engine/runs/slots.ts';
 import { messages } from '../../../../src/sources/helpdesk/messages/messages.ts';
@@ -111,7 +111,8 @@ async function nightOf({ direct, worker, scheduler, until }: Virtual): Promise<n
   const read = worker.ctx.streams.filter(({ source }) => worker.ctx.sources.has(source));
   const plan = plansFor(read).find(({ schedule }) => schedule === 'nightly')!;
   const now = new Date(scheduler.nowMs);
-  const opened = await direct(pg => claimSlot(pg, account, plan, { slot: now, opener: worker.id, now }));
+  const due = await direct(() => planOfNow(worker.ctx, plan));
+  const opened = await direct(pg => claimSlot(pg, account, due, { slot: now, opener: worker.id, now }));
   const { run } = opened as { run: number };
   worker.ring();
   for (;;) {
