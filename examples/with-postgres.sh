@@ -9,9 +9,20 @@ chmod 755 "$folder"
 
 # install PACKAGE…: none starts a service, and none asks
 install() {
-  dpkg-query -W "$@" >/dev/null 2>&1 && return
+  # A package that was removed, and not purged, is still listed.
+  states=$(dpkg-query -W -f '${db:Status-Status}\n' "$@" 2>/dev/null) && ! echo "$states" | grep -qvx installed && return
   apt-get update -qq
   RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >"$folder/apt.log"
+}
+
+# decline PACKAGE QUESTION…: its installation does none of these. A package that was purged leaves templates of questions that
+# debconf-set-selections takes no answer to, so each question is made anew.
+decline() {
+  for question in $(shift; echo "$@"); do
+    printf 'Template: %s\nType: boolean\nDescription: %s\n' "$1/$question" "$question" >"$folder/question"
+    printf 'x_loadtemplatefile %s %s\nset %s false\nfset %s seen true\n' "$folder/question" "$1" "$1/$question" "$1/$question" |
+      debconf-communicate "$1" >/dev/null
+  done
 }
 
 # postgres: makes a database cluster in the folder, and starts it

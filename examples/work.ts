@@ -5,7 +5,8 @@ export function client(base: string, headers: Readonly<Record<string, string>>, 
   return async (method: string, path: string, body?: unknown) => {
     const reply = await fetch(base + path, {
       method,
-      headers: { ...headers, 'content-type': 'application/json' },
+      // A server may end a connection that is kept in the moment in which it is used again.
+      headers: { ...headers, 'content-type': 'application/json', connection: 'close' },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
     const text = await reply.text();

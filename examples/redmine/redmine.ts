@@ -1,20 +1,8 @@
 /** Redmine 5: issues by their last change, the journal of each, and users. */
+// biome-ignore format: a line for each name would be a fifth of the file
 import {
-  date,
-  defineService,
-  details,
-  flag,
-  fullRefresh,
-  id,
-  incremental,
-  integer,
-  number,
-  object,
-  objects,
-  perSecond,
-  record,
-  text,
-  time,
+  date, defineService, details, flag, fullRefresh, id, incremental, integer, known, number, object, objects, perSecond,
+  record, text, time,
 } from 'shelfdesk/source';
 
 /** `{"id": 1, "name": "New"}`: its id is the key, because anybody may rename it. */
@@ -23,8 +11,8 @@ const named = (column: string, says: string) =>
     id: text(`Id of ${says}.`).plain({ column: `${column}_id` }),
     name: text(`Name of ${says}.`).plain({ column }),
   });
-/** A person: the name is in redmine.users. */
-const person = (column: string, says: string) => object({ id: text(says).plain({ column }) });
+/** Of a person the name is in redmine.users. */
+const idOf = (column: string, says: string) => object({ id: text(says).plain({ column }) });
 
 const issue = record('issues', 'Issues, one row for each.', {
   id: id(),
@@ -33,8 +21,10 @@ const issue = record('issues', 'Issues, one row for each.', {
   status: named('status', 'the status'),
   priority: named('priority', 'the priority'),
   category: named('category', 'the category'),
-  author: person('author_id', 'The user who wrote it.'),
-  assigned_to: person('assigned_to_id', 'The user or group that it is assigned to.'),
+  fixed_version: named('version', 'the version that it is for'),
+  parent: idOf('parent_id', 'The issue that it is a part of.'),
+  author: idOf('author_id', 'The user who wrote it.'),
+  assigned_to: idOf('assigned_to_id', 'The user or group that it is assigned to.'),
   subject: text('Subject.').personal('text'),
   description: text('What it says.').personal('text', { apart: true }),
   start_date: date('Day of its beginning.'),
@@ -42,6 +32,10 @@ const issue = record('issues', 'Issues, one row for each.', {
   done_ratio: integer('Per cent of it that is done.'),
   is_private: flag('Whether only some may see it.'),
   estimated_hours: number('Hours that it may take.'),
+  total_estimated_hours: number('Hours that it may take with its parts.'),
+  // No list tells that somebody logs time: nothing is compared with them, and they are in no column.
+  spent_hours: known('numeric', { varies: true }),
+  total_spent_hours: known('numeric', { varies: true }),
   custom_fields: objects({ id: text('Id of the field.').plain() }),
   created_on: time('When it was created.').always(),
   updated_on: time('When it was last changed.').always(),
@@ -50,7 +44,7 @@ const issue = record('issues', 'Issues, one row for each.', {
 
 const journal = record('journals', 'Changes of issues and notes on them, one row for each.', {
   id: id(),
-  user: person('user_id', 'The user who made the change.'),
+  user: idOf('user_id', 'The user who made the change.'),
   notes: text('The note.').personal('text'),
   private_notes: flag('Whether only some may read the note.'),
   details: objects({ property: text('Kind of what was changed.').plain(), name: text('What was changed.').plain() }),
@@ -64,6 +58,10 @@ const user = record('users', 'Users, one row for each.', {
   lastname: text('Last name.').personal('name'),
   mail: text('E-mail address.').personal('contact'),
   admin: flag('Whether the user is an administrator.'),
+  created_on: time('When the user was created.'),
+  last_login_on: time('When the user last logged in.'),
+  passwd_changed_on: time('When the password was last changed.'),
+  twofa_scheme: known('text'),
   updated_on: time('When the user was last changed.').always(),
 });
 

@@ -4,7 +4,7 @@ port=${2:-8701}
 . "$(dirname "$0")/../with-postgres.sh"
 export REDMINE_INSTANCE=shelfdesk BUNDLE_SILENCE_ROOT_WARNING=1 REDMINE_LANG=en RAILS_ENV=production SCHEMA=/dev/null
 
-echo 'redmine redmine/instances/default/dbconfig-install boolean false' | debconf-set-selections
+decline redmine instances/default/dbconfig-install
 install redmine redmine-pgsql ruby-webrick postgresql curl
 postgres
 

@@ -5,6 +5,7 @@ import {
   fullRefresh,
   id,
   incremental,
+  known,
   object,
   oneOf,
   perSecond,
@@ -13,11 +14,14 @@ import {
   time,
 } from 'shelfdesk/source';
 
+/** What each entry of a list has, whatever it is asked for. Kind and address are known, and no column. */
+const entry = { type: known('text'), _url: known('text') };
 /** What a ticket is of: `{"id": "1", "type": "queue", "_url": "…"}`. */
 const of = (column: string, says: string) => object({ id: text(says).plain({ column }) });
 
 const ticket = record('tickets', 'Tickets that are neither deleted nor merged into another one.', {
   id: id(),
+  ...entry,
   Subject: text('Subject.').personal('text'),
   Status: oneOf(['new', 'open', 'stalled', 'resolved', 'rejected'], 'Where it stands: '),
   Priority: text('Priority, a number.').plain(),
@@ -32,6 +36,7 @@ const ticket = record('tickets', 'Tickets that are neither deleted nor merged in
 
 const transaction = record('transactions', 'What happened to tickets, one row for each event.', {
   id: id(),
+  ...entry,
   Type: text('Kind of the event, such as Create, Comment, Correspond or Status.').plain(),
   Field: text('What was changed.').plain(),
   OldValue: text('The value before.').personal('text'),
@@ -42,6 +47,7 @@ const transaction = record('transactions', 'What happened to tickets, one row fo
 
 const user = record('users', 'Users, also those who are disabled.', {
   id: id(),
+  ...entry,
   Name: text('Login; of somebody who wrote a mail, the address.').personal('contact', { column: 'login' }),
   RealName: text('Full name.').personal('name'),
   EmailAddress: text('E-mail address.').personal('contact'),
@@ -49,9 +55,11 @@ const user = record('users', 'Users, also those who are disabled.', {
   LastUpdated: time('When the user was last changed.').always(),
 });
 
-/** The lists name ids alone, and of people their logins, unless they are asked for more. */
+/** The lists name ids alone, and of people their logins instead, unless they are asked for more. */
 const fieldsOf = (of: { readonly fields: object }, inner: Readonly<Record<string, string>> = {}) => ({
-  fields: Object.keys(of.fields).join(),
+  fields: Object.keys(of.fields)
+    .filter(name => !(name in entry))
+    .join(),
   ...inner,
 });
 const people = { 'fields[Owner]': 'id', 'fields[Creator]': 'id' };

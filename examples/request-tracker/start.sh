@@ -4,8 +4,7 @@ port=${2:-8711}
 . "$(dirname "$0")/../with-postgres.sh"
 export RT_SITE_CONFIG="$folder/config/RT_SiteConfig.pm" RT_SITE_CONFIG_DIR="$folder/config/more"
 
-printf 'request-tracker5 request-tracker5/%s boolean false\n' dbconfig-install initialise-superuser handle-siteconfig-permissions |
-  debconf-set-selections
+decline request-tracker5 dbconfig-install initialise-superuser handle-siteconfig-permissions
 install request-tracker5 rt5-db-postgresql rt5-standalone starman postgresql curl
 postgres
 

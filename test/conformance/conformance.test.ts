@@ -123,7 +123,7 @@ describe('the CRM of the guide', () => {
   });
 
   test('its commands run as the guide shows them, on a database that is in use', async () => {
-    const [, shown = ''] = /## 3\. Run it\n\n```sh\n([\s\S]*?)```/.exec(guide) ?? [];
+    const [, shown = ''] = /## 6\. Mirror it\n\n```sh\n([\s\S]*?)```/.exec(guide) ?? [];
     const commands = shown.trim().split('\n');
     expect(commands).toHaveLength(7);
     for (const line of commands) {

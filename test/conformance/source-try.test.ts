@@ -144,6 +144,23 @@ const onContacts =
   (change: (one: Record<string, unknown>, n: number) => object) => (body: Record<string, unknown>, url: URL) =>
     isList(url, '/contacts') ? { ...body, data: data(body).map(change) } : body;
 
+/** Contact n changed so many minutes after this. */
+const beganMs = Date.parse('2026-03-01T12:00:00Z');
+const changedAt = (n: number) => new Date(beganMs + n * 60_000).toISOString();
+const nOf = (time: string) => (Date.parse(time) - beganMs) / 60_000;
+/** Another cursor of the contacts than the id of the last one. `shown`: by the number of contacts before the next page. */
+const cursorAs = (shown: (n: number) => string, meant: (cursor: string) => number): Quirk => ({
+  ask(url) {
+    const cursor = url.searchParams.get('cursor');
+    if (cursor !== null && isList(url, '/contacts'))
+      url.searchParams.set('cursor', `c${String(meant(cursor) - 1).padStart(4, '0')}`);
+  },
+  answer: (body, url) =>
+    isList(url, '/contacts') && typeof body.next_cursor === 'string'
+      ? { ...body, next_cursor: shown(Number(body.next_cursor.slice(1)) + 1) }
+      : body,
+});
+
 describe('a quirk of the service is found, with the line to change:', () => {
   const capped: Quirk = {
     ask: url =>
@@ -163,6 +180,18 @@ describe('a quirk of the service is found, with the line to change:', () => {
         /paginator: .*limit: 100/,
       ],
     ],
+    ...(
+      [
+        ['an offset', 'number of records', String, Number, /type: 'offset', offsetParam: 'cursor'/],
+        ['a page', 'number of a page', n => String(n / 100 + 1), text => 100 * (Number(text) - 1), /'page_number'/],
+        ['a time', 'time of the last record', n => changedAt(n - 1), text => 1 + nOf(text), /another cursor/],
+      ] as const satisfies [string, string, (n: number) => string, (text: string) => number, RegExp][]
+    ).map(([what, says, shown, meant, change]): [string, 'crm', Quirk, Expected] => [
+      `${what} as a cursor`,
+      'crm',
+      cursorAs(shown, meant),
+      ['wrong', 'contacts', new RegExp(`next_cursor is the ${says}|next_cursor is a ${says}`), change, /cursorPath/],
+    ]),
     [
       'the newest first',
       'billing',
@@ -185,7 +214,13 @@ describe('a quirk of the service is found, with the line to change:', () => {
       'since of the day',
       'billing',
       { ask: sinceAs(ms => ms - (ms % 86_400_000)) },
-      ['note', 'invoices', /coarser than a second/, /^fullRefresh\(/, /incremental\(invoice/],
+      ['wrong', 'invoices', /coarser than a second/, /^fullRefresh\(/, /incremental\(invoice/],
+    ],
+    [
+      'since of the minute',
+      'billing',
+      { ask: sinceAs(ms => ms - (ms % 60_000)) },
+      ['wrong', 'invoices', /coarser than a second/, /^fullRefresh\(/, /incremental\(invoice/],
     ],
     [
       'since that begins a second earlier',
@@ -255,12 +290,12 @@ describe('a quirk of the service is found, with the line to change:', () => {
     [
       'a field more',
       'crm',
-      { answer: onContacts(one => ({ ...one, mobile_phone: '+49 1', vip: true })) },
+      { answer: onContacts(one => ({ ...one, mobile_phone: '+49 1', vip: true, calls: 2, spentHours: 2 })) },
       [
         'note',
         'contacts',
-        /2 fields of contacts are not declared: mobile_phone \(text\), vip \(boolean\)/,
-        /^mobile_phone: text\('Mobile phone\.'\)\.personal\('contact'\),\nvip: flag/,
+        /4 fields of contacts are not declared: mobile_phone \(text\), vip \(boolean\), calls \(integer\), spentHours \(integer\)/,
+        /^mobile_phone: text\('Mobile phone\.'\)\.personal\('contact'\),\nvip: flag.*\ncalls: integer.*\nspentHours: number/,
         /record\('contacts'/,
       ],
     ],

@@ -51,6 +51,8 @@ test('without a document the draft has a list, and asks what decides how it is r
   const made = await run(home, ['source', 'new', 'shop']);
   expect([made.code, made.stdout]).toEqual([0, 'sources/shop.ts\n']);
   expect(made.stderr).toContain('Set SHELFDESK_SOURCES=sources in .env');
+  const [, skill] = /For an agent that fills it in: (.+)/.exec(made.stderr)!;
+  expect(readFileSync(join(home, skill!), 'utf8')).toContain('source test NAME');
   const text = readFileSync(join(home, 'sources/shop.ts'), 'utf8');
   for (const question of ['order', 'largest page', 'How many requests', 'tell of a person'])
     expect(text).toMatch(new RegExp(`// \\?.*${question}`));

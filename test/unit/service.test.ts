@@ -185,6 +185,10 @@ test.each([
     'gone has no field on',
   ],
   [
+    wild(feed, gone, '/gone', { cursorParam: 'a', deletes: { id: 'of', at: 'at', kind: 'of', of: 'gone' } }),
+    'kind is no option of deletes of gone',
+  ],
+  [
     wild(feed, gone, '/gone', { cursorParam: 'a', deletes: { id: 'of', at: 'of', of: 'gone' } }),
     'of is no time that all gone have',
   ],
@@ -199,6 +203,10 @@ test.each([
 test('so is an option of the service that nobody knows', () => {
   expect(() => shop({ lookback: 5 } as never)).toThrow('lookback is no option of a service');
   expect(() => shop({ paginator: { type: 'pages', limit: 9 } } as never)).toThrow('pages is no type of a paginator');
+  const paginator = { type: 'offset', offsetParam: 'offset', limit: 9, totalpath: 'total' };
+  expect(() => shop({ paginator } as never)).toThrow('totalpath is no option of the paginator offset');
+  const limits = [{ per: 'day', requests: 9, remaning: 'X-Left' }];
+  expect(() => shop({ limits } as never)).toThrow('remaning is no option of a limit');
 });
 
 const fieldsOf = (fields: Record<string, unknown>) => ({

@@ -1,6 +1,7 @@
 /** `source new`: writes the draft of a source into the folder of the sources. */
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join, parse, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
 import { folderOfSources } from '../../app/environment.ts';
 import { UsageError } from '../../errors.ts';
@@ -33,16 +34,21 @@ export function addNewSource(source: Command, deps: Deps, act: Act): void {
         const file = write(folder, name, text);
         print(file);
         say(
-          `${count(questionsIn(text), 'question')} in it, each behind "// ?". The guide: docs/how-to/add-a-source.md`,
+          `${count(questionsIn(text), 'question')} in it, each behind "// ?". The guide: ${inDocs('how-to/add-a-source.md')}`,
         );
         if (folderOfSources() === undefined)
           say(`Set SHELFDESK_SOURCES=${usualFolder} in .env, so that the folder is read.`);
+        say(`For an agent that fills it in: ${inDocs('skills/shelfdesk-source/SKILL.md')}`);
         say(
-          `Then set ${name.toUpperCase()}_BASE_URL and ${name.toUpperCase()}_KEY, and see what a sync takes: \`shelfdesk plan\`.`,
+          `Then set ${name.toUpperCase()}_BASE_URL and ${name.toUpperCase()}_KEY, and see whether the service does so: \`shelfdesk source try ${name}\`.`,
         );
       }),
     );
 }
+
+/** A document of the clone, or of the package. */
+const inDocs = (name: string): string =>
+  relative(process.cwd(), fileURLToPath(new URL(`../../../docs/${name}`, import.meta.url)));
 
 /** Throws UsageError if the folder has a file of this name. */
 function write(folder: string, name: string, text: string): string {

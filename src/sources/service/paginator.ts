@@ -62,6 +62,16 @@ const needed = {
 export const missingIn = (pages: Paginator): string | undefined =>
   needed[pages.type].find(name => !Object.hasOwn(pages, name));
 
+const further = {
+  offset: ['limitParam', 'totalPath'],
+  page_number: ['limitParam', 'totalPath', 'basePage'],
+  cursor: ['limitParam'],
+  single_page: [],
+} as const;
+
+/** The words that a paginator of this type may have. */
+export const wordsOf = ({ type }: Paginator): string[] => ['type', ...needed[type], ...further[type]];
+
 const noCursor = ({ cursorPath, limit }: CursorPages) =>
   new Fatal(
     `a full page of ${limit} records has no field ${cursorPath}`,

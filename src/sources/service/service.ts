@@ -25,7 +25,7 @@ import type {
 } from './declared.ts';
 import { forecastOf } from './details.ts';
 import { isName, longestName, takenSchema } from './names.ts';
-import { limitOf, missingIn, wholeReader } from './paginator.ts';
+import { limitOf, missingIn, wholeReader, wordsOf } from './paginator.ts';
 import { streamsOf, tablesOfStream } from './streams.ts';
 
 /** How a service tells of a limit in its headers. */
@@ -256,7 +256,7 @@ const usesOf = (tables: readonly SourceTable[]): Uses => {
 function refuseWrong(service: Service<string>): void {
   const { name, limits, paginator, streams } = service;
   const refuse = (what: string, remedy: string) => new Fatal(`source ${name}: ${what}`, remedy, exitCodes.usage);
-  refuseUnknown(service, inService, 'a service', refuse);
+  refuseUnknown(service, Object.keys(inService), 'a service', refuse);
   if (!Array.isArray(limits) || limits.some(({ requests }) => !(requests > 0)))
     throw refuse('it has no limits, or one that allows nothing', 'Name what the service allows: [perMinute(60)].');
   if (!Array.isArray(streams) || streams.length === 0)
@@ -273,6 +273,8 @@ function refuseWrong(service: Service<string>): void {
       throw refuse(`the paginator ${pages.type} has no ${missingIn(pages)}`, 'Name it as the service does.');
     else if (!(limitOf(pages) >= 2))
       throw refuse('the limit of a page is less than 2', 'Name the number of records of a page.');
+    else refuseUnknown(pages, wordsOf(pages), `the paginator ${pages.type}`, refuse);
+  for (const one of limits) refuseUnknown(one, ['per', 'requests', 'remaining', 'resets'], 'a limit', refuse);
   for (const stream of streams) refusePaths(stream, refuse);
   for (const stream of streams) if (stream.kind === 'details') refuseDetails(stream, streams, refuse);
   const records = tablesOf(name, streams).map(({ record, parent = 'id' }) => ({ record, parent }));
@@ -351,20 +353,20 @@ const inStream: Record<keyof Options, true> = {
   ...{ cursorParam: true, hasMorePath: true, deletes: true, parent: true, ageDays: true },
 };
 
-function refuseUnknown(given: object, known: object, of: string, refuse: Refuse): void {
-  const unknown = Object.keys(given).find(name => !Object.hasOwn(known, name));
-  if (unknown !== undefined)
-    throw refuse(`${unknown} is no option of ${of}`, `Take one of ${Object.keys(known).join(', ')}.`);
+function refuseUnknown(given: object, known: readonly string[], of: string, refuse: Refuse): void {
+  const unknown = Object.keys(given).find(name => !known.includes(name));
+  if (unknown !== undefined) throw refuse(`${unknown} is no option of ${of}`, `Take one of ${known.join(', ')}.`);
 }
 
 /** What the compiler refuses too: nobody may have compiled the file. */
 function refuseOptions({ kind, record, options }: DeclaredStream, refuse: Refuse): void {
-  refuseUnknown(options, inStream, record.name, refuse);
+  refuseUnknown(options, Object.keys(inStream), record.name, refuse);
   const needed = kind === 'feed' ? 'cursorParam' : 'startParam';
   if (kind !== 'full refresh' && kind !== 'details' && !Object.hasOwn(options, needed))
     throw refuse(`${record.name} has no ${needed}`, `Name the parameter as ${needed}.`);
   const fields: Readonly<Record<string, Facts | undefined>> = record.fields;
   const { deletes, cursor, get, datetimeFormat, startSlackSeconds = 0 } = options as Partial<Options>;
+  refuseUnknown(deletes ?? {}, ['id', 'at', 'type', 'of'], `deletes of ${record.name}`, refuse);
   const wrong = datetimeFormat === undefined ? undefined : wrongIn(datetimeFormat);
   if (wrong !== undefined)
     throw refuse(

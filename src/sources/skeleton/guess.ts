@@ -11,6 +11,9 @@ const name =
 const free =
   /(?:^|_)(?:notes?|comments?|message|body|bio|about|description|summary|subject|content|text|birth_?da(?:y|te)|date_of_birth|gender|ssn|tax_id|passport)(?:_|$)/;
 
+/** What may have a fraction, though all of some values are whole. */
+const divisible = /(?:^|_)(?:amount|balance|cost|hours?|price|rate|sum|total|value|weight)(?:_|$)/;
+
 /** `firstName` and `first-name` are `first_name`. */
 const plainly = (field: string): string =>
   field
@@ -49,8 +52,9 @@ export function declaredBy(field: string, values: readonly unknown[]): string | 
   const all = (is: (value: unknown) => boolean) => there.length > 0 && there.every(is);
   const isText = (value: unknown): value is string => typeof value === 'string';
   if (all(value => typeof value === 'boolean')) return `flag(${says})`;
-  if (all(value => Number.isInteger(value) || value instanceof ExactNumber)) return `integer(${says})`;
-  if (all(value => typeof value === 'number')) return `number(${says})`;
+  const isWhole = all(value => Number.isInteger(value) || value instanceof ExactNumber);
+  if (isWhole && !divisible.test(plainly(field))) return `integer(${says})`;
+  if (isWhole || all(value => typeof value === 'number')) return `number(${says})`;
   if (all(value => isText(value) && !Number.isNaN(timeOf(value)))) return `time(${says})`;
   if (all(value => isText(value) && /^\d{4}-\d\d-\d\d$/.test(value))) return `date(${says})`;
   if (all(value => Array.isArray(value) && value.every(isText))) return textOf('texts', says, field);

@@ -91,12 +91,9 @@ export async function trySince(
       'the name of the parameter that takes such a time; or fullRefresh',
     );
   const isKnown = async () => !(await shown(subject.ms + 2 * dayMs)).ids?.includes(oldest.id);
+  const coarse = `is coarser than a second, and shows records that are older than it is asked for: its pages would be refused`;
   if (from.ids.includes(oldest.id) && (await isKnown()))
-    return notes.note(
-      `${startParam} brings records from before it too: it is coarser than a second`,
-      at,
-      `${whole(stream.path)}, where a day has more changes than a page`,
-    );
+    return notes.wrong(`${startParam} ${coarse}`, at, `fullRefresh(…, '${stream.path}')`);
   if (from.ids.includes(oldest.id))
     return notes.wrong(
       `a record from before ${startParam} came: the service does not know the parameter`,
@@ -133,5 +130,7 @@ export async function trySince(
     if (!(await shown(later)).ids?.includes(subject.id)) break;
     grain = 'to more than a day';
   }
+  if (grain !== grains[0][1] && grain !== grains[1][1])
+    return notes.wrong(`${startParam} ${coarse}`, at, `fullRefresh(…, '${stream.path}')`);
   notes.seen(`${startParam} is inclusive, ${grain}`);
 }

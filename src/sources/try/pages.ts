@@ -1,6 +1,8 @@
 /** Questions about the pages of a list: how long they are, whether the next one is another one, and what counts them. */
+import { isObject } from '../../engine/http/request.ts';
 import type { Ask } from '../../engine/reading/reading.ts';
 import { count } from '../../words.ts';
+import { timeOf } from '../record/check.ts';
 import { isBeyondDoubles, type Page, totalsIn } from './page.ts';
 import { read, readIfAny, type Trying } from './trying.ts';
 
@@ -48,6 +50,7 @@ export async function tryPages(trying: Trying, ask: Ask, isWhole: boolean): Prom
     );
   if (second !== undefined && second.records.length > 0 && (n >= ask.perPage || isMore)) {
     noteBorder(trying, first, second, isOverlapping);
+    noteCursor(trying, first, second);
     if (n >= ask.perPage) await tryLonger(trying, ask);
   } else if (n >= 4) await tryShorter(trying, ask, n, isOverlapping);
   else notes.open(`the list has ${count(n, 'record')}: its pages are not known`);
@@ -110,6 +113,37 @@ function noteBorder({ notes, places, pages, stream }: Trying, first: Page, secon
     );
 }
 
+/** A cursor has to be a place in the list: one that counts loses what moves up, and one that tells a time what shares it. */
+function noteCursor({ notes, places, pages, stream }: Trying, first: Page, second: Page): void {
+  const { next } = first;
+  if (pages.type !== 'cursor' || next === undefined || [...first.ids, ...second.ids].includes(next)) return;
+  const { cursorParam, cursorPath } = pages;
+  const at = places.option(stream.path, 'cursorPath');
+  const last = first.records.at(-1);
+  const isTime = isObject(last) && Object.values(last).some(value => timeOf(String(value)) === timeOf(next));
+  if (isTime)
+    notes.wrong(
+      `${cursorPath} is the time of the last record: others of the same time would be lost`,
+      at,
+      'another cursor, or another type of paginator',
+    );
+  const n = first.records.length;
+  const counts = (of: number, step: number) =>
+    Number(next) === of && (second.next === undefined || Number(second.next) === of + step);
+  if (counts(n, second.records.length))
+    notes.wrong(
+      `${cursorPath} is a number of records: records that move up would be lost`,
+      at,
+      `paginator: { type: 'offset', offsetParam: '${cursorParam}', … }`,
+    );
+  else if (counts(1, 1) || counts(2, 1))
+    notes.wrong(
+      `${cursorPath} is the number of a page: records that move up would be lost`,
+      at,
+      `paginator: { type: 'page_number', pageParam: '${cursorParam}', … }`,
+    );
+}
+
 /** Asks for more than is declared. */
 async function tryLonger(trying: Trying, ask: Ask): Promise<void> {
   const { notes, places, pages, stream } = trying;
@@ -149,7 +183,10 @@ async function tryShorter(trying: Trying, ask: Ask, n: number, isOverlapping: bo
     return notes.wrong(first.nextFault.message, places.option(stream.path, 'cursorPath'), first.nextFault.remedy);
   const place = secondAsk(trying, first, shorter);
   const second = place && (await readIfAny(trying, place)).page;
-  if (second !== undefined && second.records.length > 0) noteBorder(trying, first, second, isOverlapping);
+  if (second !== undefined && second.records.length > 0) {
+    noteBorder(trying, first, second, isOverlapping);
+    noteCursor(trying, first, second);
+  }
   notes.seen(
     `all ${n} records are on one page, and shorter pages are as asked for; whether one of ${pages.limit} is given is not known`,
   );

@@ -1,8 +1,11 @@
 /** TLS of a connection to PostgreSQL or Redis: the files that its address names, and what is checked. */
 import { readFileSync } from 'node:fs';
-import tls from 'node:tls';
+import type tls from 'node:tls';
 import { UsageError } from '../../../errors.ts';
 import type { Tls } from './connection-types.ts';
+
+/** Most connections do without, and the module takes as long to load as Node.js itself. */
+const module = () => process.getBuiltinModule('node:tls');
 
 /**
  * TLS options of Node.js for this mode; undefined: no encryption. `require` accepts any certificate, `verify-ca` a
@@ -28,8 +31,7 @@ export function tlsOptions(asked: Tls, setting: string): tls.ConnectionOptions |
 
 /** The authorities that Node.js trusts (NODE_EXTRA_CA_CERTS among them), and those of the operating system as well if asked for. */
 export function knownAuthorities(ofSystem: boolean): string[] {
-  // Since Node.js 22.15.
-  if (typeof tls.getCACertificates !== 'function') return [...tls.rootCertificates];
+  const tls = module();
   return [...new Set([...tls.getCACertificates('default'), ...(ofSystem ? tls.getCACertificates('system') : [])])];
 }
 
@@ -48,7 +50,7 @@ function read(setting: string, name: string, path: string): string {
 
 function refuseUnusable(files: tls.SecureContextOptions, setting: string): void {
   try {
-    tls.createSecureContext(files);
+    module().createSecureContext(files);
     if (Array.isArray(files.ca) && files.ca.some(one => !String(one).includes('-----BEGIN')))
       throw new Error('sslrootcert has no certificate in it');
   } catch (error) {
