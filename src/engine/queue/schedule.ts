@@ -38,6 +38,7 @@ export function plansFor(streams: readonly Stream[]): (Plan & { schedule: keyof 
   });
 }
 
+// @internal A test and a bench ask what a night would sweep.
 /** The plan as of now: a stream of which no list is due yet is swept by day when its time comes, and not at night as well. */
 export async function planOfNow<P extends Plan>(ctx: Context, plan: P): Promise<P> {
   if (plan.sweeps === undefined) return plan;
