@@ -44,6 +44,8 @@ const longestWaitMs = 60_000;
 const noticedMs = 3000;
 const tries = 3;
 const afterFailureMs = 2000;
+/** A service counts requests where they arrive, and one may take so much longer than the next. */
+const underwayMs = 100;
 
 /** Requests of one stream. A question more would need a reason. */
 const mostOfStream = 20;
@@ -126,7 +128,8 @@ export class Asking {
     const { clock, connection, onWait, signal } = this.#deps;
     const { credits, periodMs, requestsPerSecond, further = [] } = connection.limits;
     const windows = [{ ms: 1000, requests: requestsPerSecond }, { ms: periodMs, requests: credits }, ...further];
-    const free = windows.map(({ ms, requests }) => (this.#sentMs.at(-requests) ?? Number.NEGATIVE_INFINITY) + ms);
+    const freeMs = (requests: number) => this.#sentMs.at(-requests) ?? Number.NEGATIVE_INFINITY;
+    const free = windows.map(({ ms, requests }) => freeMs(requests) + ms + underwayMs);
     const waitMs = Math.max(...free, this.#notBeforeMs) - clock.monotonic();
     if (waitMs > longestWaitMs) {
       const when = Number.isFinite(waitMs) ? `for ${duration(waitMs / 1000)}` : 'for now';
