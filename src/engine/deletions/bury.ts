@@ -2,7 +2,9 @@
 import type { Part } from '../../sources/source.ts';
 import { keepChanges, rowsOf, type Table } from '../commit/merge.ts';
 import type { Writer } from '../commit/page.ts';
+import { settle } from '../commit/rejects.ts';
 import type { Client } from '../database/pool.ts';
+import type { StreamKey } from '../database/stream-key.ts';
 import type { Ms } from '../reading/reading.ts';
 import { type Mortal, partsOf, tombstoneOf } from './row-facts.ts';
 
@@ -34,7 +36,7 @@ export async function bury(
   return buried.length;
 }
 
-/** The parts of these records get the tombstones that the records have. */
+/** The parts of these records get the tombstones that the records have. Nothing is left to read of them, so their rejects end. */
 export async function buryParts(
   client: Client,
   account: string,
@@ -43,11 +45,17 @@ export async function buryParts(
   nowMs: Ms,
 ): Promise<void> {
   if (ids.length === 0) return;
-  for (const part of parts)
+  for (const part of parts) {
     await client.query(
       `update ${rowsOf(part)} m set _deleted_at = p._deleted_at, _synced_at = $3 from ${rowsOf(of)} p
        where m.account_id = $1 and m.${part.parent} = any ($2) and m._deleted_at is null
          and p.account_id = $1 and p.id = m.${part.parent}`,
       [account, ids, new Date(nowMs)],
     );
+    // Details are a stream of the name of their table.
+    await settle(
+      { client, claim: { account, stream: part.name as StreamKey }, at: { nowMs, asOfMs: nowMs } },
+      { stored: ids },
+    );
+  }
 }

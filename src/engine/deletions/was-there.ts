@@ -1,24 +1,27 @@
 /** Whether a 404 can be believed, or a copy of the source may not have the record yet. */
+import { Gone, Retry } from '../../errors.ts';
 import type { ListStream, Row } from '../../sources/source.ts';
 import { type Context, sourceOf } from '../context.ts';
 import type { Client } from '../database/pool.ts';
 import type { Ms } from '../reading/reading.ts';
+import { fewTries } from './fetch-record.ts';
 import { behindMs } from './lag.ts';
 import { createdAt } from './row-facts.ts';
 
 /** Whether every copy of the source must have had the record at this time, unless it was deleted. False without a row. */
 export async function wasThere(
   ctx: Context,
-  { key, source, rowFacts }: Pick<ListStream<Row>, 'key' | 'source' | 'rowFacts'>,
+  { key, source, rowFacts, merge }: Pick<ListStream<Row>, 'key' | 'source' | 'rowFacts' | 'merge'>,
   id: string,
   asOfMs: Ms,
   db: Pick<Client, 'query'> = ctx.pg,
 ): Promise<boolean> {
-  const created = rowFacts === undefined ? '_observed_at' : createdAt(rowFacts, '');
+  const { version = '_observed_at' } = merge.declared.root;
+  const existed = rowFacts === undefined ? version : createdAt(rowFacts, '');
   const { rows } = await db.query<{ older: boolean }>(
     `select exists (
        select from ${key}
-       where account_id = $1 and id = $2 and least(${created}, _observed_at) <= $3) as older`,
+       where account_id = $1 and id = $2 and least(${existed}, _observed_at) <= $3) as older`,
     [ctx.account, id, new Date(asOfMs - behindMs(sourceOf(ctx, source)))],
   );
   return rows[0]!.older;
@@ -35,4 +38,20 @@ export async function isBuried(
     [account, id],
   );
   return rowCount === 1;
+}
+
+/** The time of a 404 to a request for the record itself. Undefined: it exists, or the source does not say. */
+export async function goneItself(
+  ctx: Context,
+  { source, get }: Pick<ListStream<Row>, 'source' | 'get'>,
+  id: string,
+): Promise<Ms | undefined> {
+  if (get === undefined) return undefined;
+  try {
+    await sourceOf(ctx, source).send(get(id), { lane: 'fresh', signal: ctx.signal, tries: fewTries });
+  } catch (error) {
+    if (error instanceof Gone && Number.isFinite(error.asOf)) return error.asOf;
+    if (!(error instanceof Gone || error instanceof Retry)) throw error;
+  }
+  return undefined;
 }
