@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { setTimeout as after } from 'node:timers/promises';
 import { parseEnv } from 'node:util';
 import pg from 'pg';
+import type { Source } from '../src/sources/source.ts';
 
 const [name = '', seconds = '120', folder = mkdtempSync(join(tmpdir(), 'shelfdesk-example-'))] = process.argv.slice(2);
 const here = join(import.meta.dirname, name);
@@ -100,8 +101,9 @@ try {
   say('what no list of changes tells: deletions, and silent edits');
   await shelfdesk('sweep');
   await compare();
-  const details = name === 'redmine' ? 'journals' : 'transactions';
-  await shelfdesk('backfill', details, '--again');
+  const [source] = Object.values((await import(join(here, `${name}.ts`))) as Record<string, Source>);
+  for (const stream of source!.streams.filter(({ kind }) => kind === 'detail'))
+    await shelfdesk('backfill', stream.key, '--again');
   process.exitCode = await compare();
   await shelfdesk('rejects', 'drift');
   await shelfdesk('status');

@@ -25,11 +25,16 @@ function sourceAt(file: string, line: number): string | undefined {
   }
 }
 
+interface Why {
+  readonly exitCode?: number | undefined;
+  readonly cause?: unknown;
+}
+
 /** Expected failure. The terminal shows its message and remedy, without a stack. */
 export class ShelfdeskError extends Error {
   readonly remedy: string;
   readonly exitCode: number;
-  constructor(message: string, remedy: string, exitCode: number = exitCodes.failed, cause?: unknown) {
+  constructor(message: string, remedy: string, { exitCode = exitCodes.failed, cause }: Why = {}) {
     super(message, cause === undefined ? {} : { cause });
     this.name = new.target.name;
     this.remedy = remedy;
@@ -89,7 +94,7 @@ export function messageOf(error: unknown): string {
 /** A setting, an argument or an environment that cannot work: exit 2. */
 export class UsageError extends ShelfdeskError {
   constructor(message: string, remedy: string) {
-    super(message, remedy, exitCodes.usage);
+    super(message, remedy, { exitCode: exitCodes.usage });
   }
 }
 
@@ -115,7 +120,7 @@ export class Retry extends ShelfdeskError {
     everywhere?: Fatal,
     remedy = 'The request is retried automatically. If the failure lasts, check the status page of the source.',
   ) {
-    super(message, remedy, exitCodes.failed, cause);
+    super(message, remedy, { cause });
     this.everywhere = everywhere;
   }
 }
@@ -174,7 +179,7 @@ export class Spent extends ShelfdeskError {
     super(
       `${what}; reading resumes at ${until.toISOString().slice(0, 19)}Z`,
       'A running worker resumes automatically. Without one, run the command again at that time.',
-      exitCodes.partial,
+      { exitCode: exitCodes.partial },
     );
     this.until = until;
   }
@@ -185,7 +190,7 @@ export class Fatal extends ShelfdeskError {
   /** 403: the token may not read one part of the source. The other streams of the run continue. */
   readonly denied: boolean;
   constructor(message: string, remedy: string, exitCode?: number, denied = false) {
-    super(message, remedy, exitCode);
+    super(message, remedy, { exitCode });
     this.denied = denied;
   }
 }
@@ -210,7 +215,7 @@ export class ClockMoved extends ShelfdeskError {
     super(
       `the source's clock jumped by ${by}: coverage is not recorded until the clock is steady for 5 minutes`,
       'Later runs resume automatically. If this lasts, contact the support of the source, or check the clock of the database server.',
-      exitCodes.partial,
+      { exitCode: exitCodes.partial },
     );
   }
 }
@@ -225,7 +230,7 @@ export class Paused extends ShelfdeskError {
 /** Ctrl-C or SIGTERM. The page in flight is committed. */
 export class Interrupted extends ShelfdeskError {
   constructor() {
-    super('interrupted', 'Run the same command again to resume.', exitCodes.interrupted);
+    super('interrupted', 'Run the same command again to resume.', { exitCode: exitCodes.interrupted });
   }
 }
 
@@ -233,7 +238,7 @@ export class Interrupted extends ShelfdeskError {
 export class StreamFailed extends ShelfdeskError {
   constructor(stream: string, cause: unknown) {
     const remedy = cause instanceof ShelfdeskError ? cause.remedy : '';
-    super(`${stream}: ${messageOf(cause)}`, remedy, exitCodes.failed, cause);
+    super(`${stream}: ${messageOf(cause)}`, remedy, { cause });
   }
 }
 
@@ -281,7 +286,7 @@ export class Away extends ShelfdeskError {
     what?: string,
     remedy = 'No data is lost. Run the same command again when the service is back; `npx shelfdesk start` waits for it.',
   ) {
-    super(describeOutage(cause, what), remedy, exitCodes.failed, cause);
+    super(describeOutage(cause, what), remedy, { cause });
   }
 }
 
@@ -308,7 +313,7 @@ const refusals: Readonly<Record<string, readonly [means: string, remedy: string]
 export class MachineRefuses extends ShelfdeskError {
   constructor(cause: Error, [means, remedy]: readonly [means: string, remedy: string], code: string) {
     const { path } = cause as NodeJS.ErrnoException;
-    super(`${means}${path === undefined ? '' : `: ${path}`} (${code})`, remedy, exitCodes.failed, cause);
+    super(`${means}${path === undefined ? '' : `: ${path}`} (${code})`, remedy, { cause });
   }
 }
 

@@ -227,7 +227,7 @@ function explain(cause: unknown): number {
 /** A permanent refusal of Redis in the middle of a command. */
 function refusedBy(thrown: unknown): ShelfdeskError | undefined {
   const refused = thrown instanceof Error && thrown.name === 'ReplyError' ? redisRefusal(thrown) : undefined;
-  return refused && new ShelfdeskError(refused.says, refused.remedy, exitCodes.failed, thrown);
+  return refused && new ShelfdeskError(refused.says, refused.remedy, { cause: thrown });
 }
 
 failPlainly();

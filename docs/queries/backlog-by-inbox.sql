@@ -1,6 +1,6 @@
 -- Where does the unresolved work lie now, and where did it lie four weeks ago?
 -- Now is the end of the last day that is over wherever the account has an inbox, and up to which tickets are complete.
--- unknown: tickets that existed then, and that the mirror saw only later. Inboxes of one name are told apart by their key.
+-- unknown: tickets that existed then, and that the mirror saw only later.
 with backlog as materialized (
   select account_key, inbox_key, date_key, state, tickets from analytics.fact_backlog),
 days as materialized (
@@ -13,8 +13,6 @@ select coalesce(i.inbox_name, case when b.state is null then 'unknown' else 'no 
   coalesce(sum(b.tickets) filter (where b.date_key = d.today), 0)::int as now
 from days d
 join backlog b on b.account_key = d.account_key and b.date_key in (d.today, d.today - 28)
-left join (
-  select inbox_key, inbox_name || case when count(*) over (partition by inbox_name) > 1 then ' (' || inbox_key || ')' else '' end as inbox_name
-  from analytics.dim_inbox) i on i.inbox_key = b.inbox_key
+left join analytics.dim_inbox i on i.inbox_key = b.inbox_key
 group by i.inbox_key, 1
 order by now desc, inbox;

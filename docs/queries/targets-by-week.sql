@@ -2,7 +2,6 @@
 -- Tickets by the week of their creation. Of the last weeks some still run. A reopened ticket runs until it is resolved again.
 -- A ticket that was resolved when the mirror first saw it is left out of resolutions, and one whose messages are not all here
 -- of first responses: only a quick one could be decided.
-with seen as materialized (select ticket_key, last_closing_seen from analytics.fact_tickets)
 select d.week_start as week,
   count(*) filter (where f.metric = 'first_response' and f.outcome in ('met', 'missed')) as responses,
   round(100.0 * count(*) filter (where f.metric = 'first_response' and f.outcome = 'met')
@@ -12,9 +11,8 @@ select d.week_start as week,
     / nullif(count(*) filter (where f.metric = 'resolution' and f.outcome in ('met', 'missed')), 0), 1)::float8 as percent_resolved_in_time,
   count(*) filter (where f.outcome = 'uncertain') as uncertain
 from analytics.fact_targets f
-join seen t using (ticket_key)
 join analytics.dim_date d on d.date_key = f.created_date
 where f.created_at >= (select max(complete_through) - 91 * interval '24 hours' from analytics.completeness where source = 'helpdesk' and stream = 'tickets')
-  and f.metric in ('first_response', 'resolution') and case f.metric when 'first_response' then f.messages_complete else not f.is_done or t.last_closing_seen end
+  and f.metric in ('first_response', 'resolution') and f.is_counted
 group by d.week_start
 order by week;

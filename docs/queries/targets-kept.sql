@@ -9,9 +9,8 @@ select f.metric, coalesce(i.inbox_name, 'no inbox') as inbox, count(*) as ticket
   count(*) filter (where f.outcome = 'uncertain') as uncertain, count(*) filter (where f.outcome in ('running', 'at_risk')) as running,
   round(100.0 * count(*) filter (where f.outcome = 'met') / nullif(count(*) filter (where f.outcome in ('met', 'missed')), 0), 1)::float8 as percent_met
 from analytics.fact_targets f
-join analytics.fact_tickets t using (ticket_key)
 left join analytics.dim_inbox i on i.inbox_key = f.inbox_key
 where f.created_at >= (select max(complete_through) - 91 * interval '24 hours' from analytics.completeness where source = 'helpdesk' and stream = 'tickets')
-  and case when f.metric in ('first_response', 'next_reply') then f.messages_complete else not f.is_done or t.last_closing_seen end
+  and f.is_counted
 group by f.metric, i.inbox_key, i.inbox_name
 order by f.metric, inbox, i.inbox_key;

@@ -345,6 +345,7 @@ def keep(result):
 def run_all(options):
     """What is there is not run again: remove its line to do so. A run that cannot be made is said, and the next one begins."""
     there = {(one["tool"], one["scenario"], one["seed"]) for one in results() if one.get("server") == options.server}
+    found = tools()
     # Seed after seed, so that what is interrupted has as many seeds of each tool.
     wanted = [
         (name, scenario, seed)
@@ -352,6 +353,7 @@ def run_all(options):
         for scenario in options.scenarios
         for name in options.tools
         if seed <= SCENARIOS[scenario].get("seeds", options.seeds) and (name, scenario, seed) not in there
+        if scenario in found[name].get("only", SCENARIOS)
     ]
     begun, done = time.monotonic(), 0
 

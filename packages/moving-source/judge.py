@@ -119,8 +119,9 @@ def verdict(truth, rows, before):
     result["complete"] = not any(result[name][what] for name in true for what in wrong)
     if rows.get("complete"):
         says = rows["complete"][0]
-        bound = same("updated_at", says["through"]) if says.get("through") else float("inf")
-        missing = [key for key in lost["tickets"] if same("updated_at", tickets[key]["updated_at"]) <= bound]
-        missing += [key for key in lost["messages"] if same("updated_at", tickets[messages[key]["ticket_id"]]["updated_at"]) <= bound]
+        # A claim up to a time is held to the truth whether the rest is complete or not.
+        bound = same("updated_at", says["through"]) if says.get("through") else float("inf" if says["complete"] else "-inf")
+        missing = [key for key in lost["tickets"] if same("updated_at", tickets[key]["updated_at"]) < bound]
+        missing += [key for key in lost["messages"] if same("updated_at", tickets[messages[key]["ticket_id"]]["updated_at"]) < bound]
         result["says"] = {**says, "lost_in_spite": len(missing)}
     return result, held

@@ -22,9 +22,8 @@ making = threading.Lock()
 
 
 def program(name):
-    places = [os.environ.get("MOVING_SOURCE_POSTGRES", ""), *sorted(glob("/usr/lib/postgresql/*/bin"), reverse=True)]
-    found = shutil.which(name, path=os.pathsep.join([*places, os.environ.get("PATH", "")]) if places[0] else None)
-    found = found or shutil.which(name, path=os.pathsep.join(places[1:]))
+    places = [os.environ.get("MOVING_SOURCE_POSTGRES", ""), os.environ.get("PATH", ""), *sorted(glob("/usr/lib/postgresql/*/bin"), reverse=True)]
+    found = shutil.which(name, path=os.pathsep.join(filter(None, places)))
     if found is None:
         raise SystemExit(f"{name} of PostgreSQL is needed: on the PATH, or its folder in MOVING_SOURCE_POSTGRES; or name a server with --database")
     return os.path.realpath(found)

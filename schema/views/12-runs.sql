@@ -73,7 +73,7 @@ comment on column sync.stored_run_streams.token is
   'Fencing token. A process that takes up the stream raises the token; a commit with an older token fails.';
 comment on column sync.stored_run_streams.state is 'waiting, running, completed, partial, failed or interrupted.';
 comment on column sync.stored_run_streams.expected is
-  'Number of records that the source counted for this run; null if the run did not ask for a count.';
+  'Number of records that the source counted for this run; of a sweep the rows that are here; null if nothing counted them.';
 comment on column sync.stored_run_streams.seen is 'Records that arrived.';
 comment on column sync.stored_run_streams.inserted is 'New rows in the mirror.';
 comment on column sync.stored_run_streams.updated is 'Rows whose content changed.';

@@ -39,7 +39,7 @@ begin atomic
   end;
 end;
 comment on function sync.complete_through is
-  'The stream is complete up to this time, except for its open rejects; null if it was never read. Details, such as messages: up to the first record whose details are pending. Volumes: up to the first volume with a pending fetch by id. The argument is the stream''s key, or its short name if only one source has a stream of that name.';
+  'The stream has each change before this time, except for its open rejects; null if it was never read. Details, such as messages: up to the first record whose details are pending. Volumes: up to the first volume with a pending fetch by id. The argument is the stream''s key, or its short name if only one source has a stream of that name.';
 
 create or replace function sync.complete_from(account text, stream text) returns timestamptz
 language sql stable
@@ -250,7 +250,7 @@ comment on view sync.status is 'How complete each stream of each account is, and
 comment on column sync.status.account_id is 'The account.';
 comment on column sync.status.stream is 'The stream.';
 comment on column sync.status.complete_through is
-  'The table is complete up to this time, except for its open rejects; null if it was never read.';
+  'The table has each change before this time, except for its open rejects; null if it was never read.';
 comment on column sync.status.complete_from is
   'Records last changed before this time may be missing: the mirror starts here. Null: complete from the beginning.';
 comment on column sync.status.lag is 'Time since complete_through.';

@@ -555,7 +555,7 @@ comment on view analytics.countable_tickets is
 
 -- Without a security barrier, so that the statistics of its tables reach the views that join it.
 create or replace view internal.countable_basics as
-select t.account_id, t.id as ticket_id, t.customer_id, t.inbox_id, t.label_ids, t.type, t.created_at,
+select t.account_id, t.id as ticket_id, t.customer_id, t.inbox_id, t.user_id, t.label_ids, t.type, t.created_at, t.updated_at,
   coalesce(t._messages_as_of >= t.updated_at, false) and not exists (
     select from sync.rejects r
     where r.account_id = t.account_id and r.stream_key in ('helpdesk.tickets', 'helpdesk.messages') and r.ask_id = t.id and r.cleared_at is null) as messages_complete,

@@ -25,7 +25,7 @@ comment on view analytics.completeness is
   'Completeness of each stream of each account, for reports. An extract of sync.status.';
 comment on column analytics.completeness.account_id is 'The operator''s name for the mirrored account.';
 comment on column analytics.completeness.complete_through is
-  'The table is complete up to this time, except for its open rejects; null if it was never read.';
+  'The table has each change before this time, except for its open rejects; null if it was never read.';
 comment on column analytics.completeness.complete_from is
   'Records last changed before this time may be missing: the mirror starts here. Null: complete from the beginning.';
 comment on column analytics.completeness.unchecked_since is

@@ -40,17 +40,21 @@ comment on column analytics.dim_account.time_zone is
 comment on column analytics.dim_account.mirrored_since is
   'The mirror covers records from this time on; null: all records.';
 
+-- Reports show names: two inboxes of one name would become one.
 create or replace view analytics.dim_inbox with (security_barrier) as
-select i.account_id || '/' || i.id as inbox_key, i.account_id as account_key, i.id as inbox_id, coalesce(sync.masked_title(i.name, (select inner_key from sync.secret_salt), (select outer_key from sync.secret_salt)), i.id) as inbox_name,
-  z.time_zone
-from helpdesk.inboxes i
-left join analytics.inbox_zones z on z.account_id = i.account_id and z.inbox_id = i.id
-where i.account_id = any (array(select account_id from sync.readable_accounts));
+select n.account_id || '/' || n.id as inbox_key, n.account_id as account_key, n.id as inbox_id,
+  n.name || case when count(*) over (partition by n.name) > 1 then ' (' || n.account_id || '/' || n.id || ')' else '' end as inbox_name, z.time_zone
+from (
+  select i.account_id, i.id, coalesce(sync.masked_title(i.name, (select inner_key from sync.secret_salt), (select outer_key from sync.secret_salt)), i.id) as name
+  from helpdesk.inboxes i
+  where i.account_id = any (array(select account_id from sync.readable_accounts))) n
+left join analytics.inbox_zones z on z.account_id = n.account_id and z.inbox_id = n.id;
 comment on view analytics.dim_inbox is 'One row for each inbox.';
 comment on column analytics.dim_inbox.inbox_key is 'Key of the inbox: account and inbox_id.';
 comment on column analytics.dim_inbox.account_key is 'The account; joins analytics.dim_account.account_key.';
 comment on column analytics.dim_inbox.inbox_id is 'Id at the source.';
-comment on column analytics.dim_inbox.inbox_name is 'Name; the id while no reply has shown a name.';
+comment on column analytics.dim_inbox.inbox_name is
+  'Name; the id while no reply has shown a name. Where several inboxes have one name, inbox_key stands behind it, so that each name is one inbox.';
 comment on column analytics.dim_inbox.time_zone is
   'Time zone for days and hours of the tickets of the inbox: that of its own calendar, or of the account.';
 
@@ -124,14 +128,18 @@ comment on column analytics.dim_customer.is_mirrored is
   'True if the customer is mirrored, and is not deleted at the source. If this and is_deleted are false, the customer is only referenced: deleted before it could be read, or not read yet.';
 
 create or replace view analytics.dim_label with (security_barrier) as
-select l.account_id || '/' || l.id as label_key, l.account_id as account_key, l.id as label_id, coalesce(sync.masked_title(l.name, (select inner_key from sync.secret_salt), (select outer_key from sync.secret_salt)), l.id) as label_name
-from helpdesk.labels l
-where l.account_id = any (array(select account_id from sync.readable_accounts));
+select n.account_id || '/' || n.id as label_key, n.account_id as account_key, n.id as label_id,
+  n.name || case when count(*) over (partition by n.name) > 1 then ' (' || n.account_id || '/' || n.id || ')' else '' end as label_name
+from (
+  select l.account_id, l.id, coalesce(sync.masked_title(l.name, (select inner_key from sync.secret_salt), (select outer_key from sync.secret_salt)), l.id) as name
+  from helpdesk.labels l
+  where l.account_id = any (array(select account_id from sync.readable_accounts))) n;
 comment on view analytics.dim_label is 'One row for each label.';
 comment on column analytics.dim_label.label_key is 'Key of the label: account and label_id.';
 comment on column analytics.dim_label.account_key is 'The account; joins analytics.dim_account.account_key.';
 comment on column analytics.dim_label.label_id is 'Id at the source.';
-comment on column analytics.dim_label.label_name is 'Name; the id while no reply has shown a name.';
+comment on column analytics.dim_label.label_name is
+  'Name; the id while no reply has shown a name. Where several labels have one name, label_key stands behind it, so that each name is one label.';
 
 create or replace view analytics.dim_shelf with (security_barrier) as
 select s.account_id || '/' || s.owner_id || '/' || s.id as shelf_key, s.account_id as account_key, s.owner_id, s.id as shelf_id,
@@ -538,7 +546,7 @@ select concat_ws('/', g.account_id, g.ticket_id, g.metric, case when g.metric = 
   g.account_id || '/' || g.user_id as user_key,
   (g.created_at at time zone coalesce(own.time_zone, z.time_zone))::date as created_date,
   (g.begins_at at time zone coalesce(own.time_zone, z.time_zone))::date as begins_date, g.created_at, g.metric, g.turn, g.target_seconds, g.in_business_time, g.is_done, g.begins_at, g.due_at, g.seconds, g.error_seconds, g.outcome,
-  g.messages_complete
+  g.messages_complete, g.is_counted
 from analytics.ticket_targets g
 left join internal.own_zones own on own.account_id = g.account_id and own.inbox_id = g.inbox_id
 left join analytics.account_zones z on z.account_id = g.account_id;

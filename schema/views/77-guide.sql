@@ -29,10 +29,11 @@ is wrong sooner or later.
    `unchecked_since`, are not known (null: any): say so where it matters.
 6. States, closings, assignments and reopenings are known only since the mirror first read a ticket, because the help desk keeps no history:
    `min(_first_seen_at)` of `safe.tickets`. Refuse reopenings, handovers and times to assignment of before. An event with `was_seen` false is known within
-   `error_seconds`. The assignee may stand for who closed, if you say so.
+   `error_seconds`. A time to a resolution whose `first_closing_seen` or `last_closing_seen` is false is an upper bound: leave it out of means and medians, and say
+   of how many. The assignee may stand for who closed, if you say so.
 7. Where `uncertain` is not 0, give a range: from the certain ones to all. Draw no trend over rows of which many are uncertain. In a backlog, a row
    without a state may be a ticket that was closed already; its label and inbox are not known then, which is not "none".
-8. Without a target or a calendar there is no number. That is not 0 %.
+8. Without a target or a calendar there is no number. That is not 0 %. A share of kept targets leaves out the rows of `fact_targets` whose `is_counted` is false.
 
 Reckon "now" from `complete_through`, not from `now()`.
 

@@ -2,7 +2,7 @@
  * Limits the questions of agents: a few are answered concurrently, and a few more wait. Each one ends within the time
  * limit.
  */
-import { exitCodes, ShelfdeskError } from '../errors.ts';
+import { ShelfdeskError } from '../errors.ts';
 
 const mostAtOnce = 3;
 const mostWaiting = 20;
@@ -20,7 +20,7 @@ export function makeTurns(ms: number) {
     signal.throwIfAborted();
     if (taken < mostAtOnce) taken += 1;
     else if (waiting.length >= mostWaiting)
-      throw new ShelfdeskError('too many questions wait already', 'Ask again in a few seconds.', exitCodes.failed);
+      throw new ShelfdeskError('too many questions wait already', 'Ask again in a few seconds.');
     else
       await new Promise<void>((resolve, reject) => {
         const next = () => {
@@ -99,7 +99,6 @@ export const tooLong = (ms: number) =>
   new ShelfdeskError(
     `the question ran longer than ${ms / 1000} s and was ended`,
     'Ask about fewer rows, a shorter time or one account, or read a prepared view of analytics.',
-    exitCodes.failed,
   );
 
-const nobodyWaits = () => new ShelfdeskError('nobody waits for the answer', 'Ask again.', exitCodes.failed);
+const nobodyWaits = () => new ShelfdeskError('nobody waits for the answer', 'Ask again.');

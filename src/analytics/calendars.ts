@@ -1,6 +1,7 @@
 /** Manages business calendars and their assignment to inboxes. Triggers maintain the open spans. */
 import type pg from 'pg';
 import { type Queryable, transaction } from '../engine/database/pool.ts';
+import { query, raw, sql } from '../engine/database/sql.ts';
 import { hasLeft, noteOperation } from '../engine/runs/operations.ts';
 import { command } from '../engine/runs/pauses.ts';
 import { UsageError } from '../errors.ts';
@@ -75,33 +76,24 @@ export async function setCalendar(
         `Run \`npx shelfdesk warehouse calendar set ${name} --time-zone Europe/Berlin --hours "mon-fri 09:00-17:00"\`, or see \`npx shelfdesk warehouse calendar list\` for those that there are.`,
       );
     if (timeZone !== undefined) await requireZone(client, timeZone);
-    await client.query(
-      `insert into analytics.calendars (name, time_zone) values ($1, $2)
-       on conflict (name) do update set time_zone = excluded.time_zone where calendars.time_zone <> excluded.time_zone`,
-      [name, timeZone ?? before?.time_zone],
-    );
+    await client.query(sql`
+      insert into analytics.calendars (name, time_zone) values (${name}, ${timeZone ?? before?.time_zone})
+      on conflict (name) do update set time_zone = excluded.time_zone where calendars.time_zone <> excluded.time_zone`);
     // Holidays first: without hours, the triggers have nothing to compute.
-    if (hours !== undefined) await client.query('delete from analytics.calendar_hours where calendar = $1', [name]);
+    if (hours !== undefined) await client.query(sql`delete from analytics.calendar_hours where calendar = ${name}`);
     if (holidays !== undefined) {
-      await client.query('delete from analytics.calendar_holidays where calendar = $1', [name]);
-      await client.query(
-        `insert into analytics.calendar_holidays (calendar, day, name)
-         select $1, f.day, f.name from jsonb_to_recordset($2::jsonb) f (day date, name text)`,
-        [name, JSON.stringify(holidays)],
-      );
+      await client.query(sql`delete from analytics.calendar_holidays where calendar = ${name}`);
+      await client.query(sql`
+        insert into analytics.calendar_holidays (calendar, day, name)
+        select ${name}, f.day, f.name from jsonb_to_recordset(${JSON.stringify(holidays)}::jsonb) f (day date, name text)`);
     }
     if (hours !== undefined)
-      await client.query(
-        `insert into analytics.calendar_hours (calendar, weekday, opens, closes)
-         select $1, h.weekday, h.opens, h.closes from jsonb_to_recordset($2::jsonb) h (weekday int, opens time, closes time)`,
-        [name, JSON.stringify(hours)],
-      );
-    const { rows } = await client.query<{ account: string }>(
-      `select distinct a.account_id as account from internal.stored_calendar_assignments a
-       where a.calendar = $1 and not ${hasLeft('a')} order by 1`,
-      [name],
-    );
-    const accounts = rows.map(({ account }) => account);
+      await client.query(sql`
+        insert into analytics.calendar_hours (calendar, weekday, opens, closes)
+        select ${name}, h.weekday, h.opens, h.closes from jsonb_to_recordset(${JSON.stringify(hours)}::jsonb) h (weekday int, opens time, closes time)`);
+    const accounts = await query(client).values<string>`
+      select distinct a.account_id as account from internal.stored_calendar_assignments a
+      where a.calendar = ${name} and not ${raw(hasLeft('a'))} order by 1`;
     for (const account of accounts)
       await noteOperation(client, { account, who, action: 'calendar', subject: name, outcome: 'changed' }, now);
     return accounts;
@@ -109,7 +101,7 @@ export async function setCalendar(
 }
 
 async function requireZone(db: Queryable, zone: string): Promise<void> {
-  const { rowCount } = await db.query('select from pg_timezone_names where name = $1', [zone]);
+  const { rowCount } = await db.query(sql`select from pg_timezone_names where name = ${zone}`);
   if (rowCount === 0)
     throw new UsageError(
       `PostgreSQL knows no time zone '${zone}'`,
@@ -135,12 +127,10 @@ export async function assignCalendar(
     await readCalendar(client, calendar);
     await requireAccount(client, account);
     await requireInboxes(client, account, inboxes);
-    await client.query(
-      `insert into internal.stored_calendar_assignments (account_id, inbox_id, calendar)
-       select $1, i.id, $3 from unnest($2::text[]) i (id)
-       on conflict (account_id, inbox_id) do update set calendar = excluded.calendar`,
-      [account, inboxes.length > 0 ? inboxes : [null], calendar],
-    );
+    await client.query(sql`
+      insert into internal.stored_calendar_assignments (account_id, inbox_id, calendar)
+      select ${account}, i.id, ${calendar} from unnest(${inboxes.length > 0 ? inboxes : [null]}::text[]) i (id)
+      on conflict (account_id, inbox_id) do update set calendar = excluded.calendar`);
     const noted = {
       account,
       who,
@@ -155,11 +145,9 @@ export async function assignCalendar(
 export async function unassignCalendar(db: pg.Pool, { account, inboxes, who }: Assignment, now: Date): Promise<void> {
   await transaction(db, async client => {
     await requireAccount(client, account);
-    const { rowCount } = await client.query(
-      `delete from internal.stored_calendar_assignments a using unnest($2::text[]) i (id)
-       where a.account_id = $1 and a.inbox_id is not distinct from i.id`,
-      [account, inboxes.length > 0 ? inboxes : [null]],
-    );
+    const { rowCount } = await client.query(sql`
+      delete from internal.stored_calendar_assignments a using unnest(${inboxes.length > 0 ? inboxes : [null]}::text[]) i (id)
+      where a.account_id = ${account} and a.inbox_id is not distinct from i.id`);
     if (rowCount === 0)
       throw new UsageError(
         `account '${account}' keeps no calendar${inboxes.length > 0 ? ` for ${subject(inboxes)}` : ' as a whole'}`,
@@ -171,11 +159,9 @@ export async function unassignCalendar(db: pg.Pool, { account, inboxes, who }: A
 }
 
 export async function requireInboxes(db: Queryable, account: string, inboxes: readonly string[]): Promise<void> {
-  const { rows: unknown } = await db.query<{ id: string }>(
-    `select i.id from unnest($2::text[]) i (id)
-     where not exists (select from helpdesk.inboxes x where x.account_id = $1 and x.id = i.id)`,
-    [account, inboxes],
-  );
+  const { rows: unknown } = await db.query<{ id: string }>(sql`
+    select i.id from unnest(${inboxes}::text[]) i (id)
+    where not exists (select from helpdesk.inboxes x where x.account_id = ${account} and x.id = i.id)`);
   if (unknown[0])
     throw new UsageError(
       `account '${account}' has no inbox ${unknown.map(({ id }) => id).join(', ')}`,
@@ -184,7 +170,7 @@ export async function requireInboxes(db: Queryable, account: string, inboxes: re
 }
 
 export async function requireAccount(db: Queryable, account: string): Promise<void> {
-  const { rowCount } = await db.query('select from sync.accounts where account_id = $1', [account]);
+  const { rowCount } = await db.query(sql`select from sync.accounts where account_id = ${account}`);
   if (rowCount === 0)
     throw new UsageError(
       `this warehouse holds nothing of an account '${account}'`,
@@ -202,7 +188,7 @@ export async function removeCalendar(db: pg.Pool, name: string): Promise<void> {
         `account '${one.account}' keeps calendar '${name}'${one.inbox === null ? '' : ` for inbox ${one.inbox}`}`,
         `Run ${command(one.account, `warehouse calendar unassign${one.inbox === null ? '' : ` --inbox ${one.inbox}`}`)} first, or assign another one.`,
       );
-    await client.query('delete from analytics.calendars where name = $1', [name]);
+    await client.query(sql`delete from analytics.calendars where name = ${name}`);
   });
 }
 
@@ -210,5 +196,5 @@ export async function removeCalendar(db: pg.Pool, name: string): Promise<void> {
  * Recomputes the stored business times of an account's tickets with the new hours, in batches with a transaction each.
  */
 export async function recompute(db: pg.Pool, account: string): Promise<void> {
-  await db.query('call analytics.recompute($1)', [account]);
+  await db.query(sql`call analytics.recompute(${account})`);
 }

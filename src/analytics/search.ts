@@ -1,7 +1,8 @@
 /** The three indexes of search. They cost more than the rest of storing a message, so they are made on demand. */
 import type pg from 'pg';
 import { makePool } from '../engine/database/pool.ts';
-import { exitCodes, ShelfdeskError } from '../errors.ts';
+import { sql } from '../engine/database/sql.ts';
+import { ShelfdeskError } from '../errors.ts';
 
 interface SearchIndex {
   readonly name: string;
@@ -37,12 +38,10 @@ export interface IndexState {
 }
 
 export async function readSearch(db: Pick<pg.ClientBase, 'query'>): Promise<IndexState[]> {
-  const { rows } = await db.query<{ name: string; valid: boolean; bytes: number }>(
-    `select c.relname as name, i.indisvalid as valid, pg_relation_size(c.oid)::bigint as bytes
-     from pg_index i join pg_class c on c.oid = i.indexrelid
-     where c.relnamespace in ('helpdesk'::regnamespace, 'internal'::regnamespace) and c.relname = any ($1)`,
-    [indexes.map(({ name }) => name)],
-  );
+  const { rows } = await db.query<{ name: string; valid: boolean; bytes: number }>(sql`
+    select c.relname as name, i.indisvalid as valid, pg_relation_size(c.oid)::bigint as bytes
+    from pg_index i join pg_class c on c.oid = i.indexrelid
+    where c.relnamespace in ('helpdesk'::regnamespace, 'internal'::regnamespace) and c.relname = any (${indexes.map(({ name }) => name)})`);
   return indexes.map(({ name, of }) => {
     const row = rows.find(one => one.name === name);
     return { name, of, state: row === undefined ? 'off' : row.valid ? 'on' : 'broken', bytes: Number(row?.bytes ?? 0) };
@@ -67,7 +66,7 @@ export async function searchOn(
   await oneAtATime(url, async client => {
     const missing = (await readSearch(client)).filter(({ state }) => state !== 'on');
     const { pid } = (await client.query<{ pid: number }>('select pg_backend_pid() as pid')).rows[0]!;
-    const cancel = () => void db.query('select pg_cancel_backend($1)', [pid]).catch(() => {});
+    const cancel = () => void db.query(sql`select pg_cancel_backend(${pid})`).catch(() => {});
     signal.addEventListener('abort', cancel);
     try {
       for (const { name, of } of missing) {
@@ -120,7 +119,6 @@ async function oneAtATime(url: string, work: (client: pg.ClientBase) => Promise<
       throw new ShelfdeskError(
         'another `warehouse search on` or `warehouse search off` is running',
         'Run `npx shelfdesk warehouse search status` to see what it has made.',
-        exitCodes.failed,
       );
     try {
       await work(client);
@@ -135,10 +133,8 @@ async function oneAtATime(url: string, work: (client: pg.ClientBase) => Promise<
 }
 
 async function progressOf(db: pg.Pool, pid: number): Promise<Omit<Making, 'of'> | undefined> {
-  const { rows } = await db.query<{ phase: string; share: number | null }>(
-    `select p.phase, (coalesce(p.blocks_done::float8 / nullif(p.blocks_total, 0), p.tuples_done::float8 / nullif(p.tuples_total, 0))) as share
-     from pg_stat_progress_create_index p where p.pid = $1`,
-    [pid],
-  );
+  const { rows } = await db.query<{ phase: string; share: number | null }>(sql`
+    select p.phase, (coalesce(p.blocks_done::float8 / nullif(p.blocks_total, 0), p.tuples_done::float8 / nullif(p.tuples_total, 0))) as share
+    from pg_stat_progress_create_index p where p.pid = ${pid}`);
   return rows[0] && { phase: rows[0].phase, share: rows[0].share ?? undefined };
 }

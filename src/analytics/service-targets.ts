@@ -1,6 +1,7 @@
 /** Manages service targets: how long a response and a resolution may take, by account, inbox and label. */
 import type pg from 'pg';
 import { type Queryable, transaction } from '../engine/database/pool.ts';
+import { sql } from '../engine/database/sql.ts';
 import { noteOperation } from '../engine/runs/operations.ts';
 import { command } from '../engine/runs/pauses.ts';
 import { UsageError } from '../errors.ts';
@@ -72,10 +73,8 @@ export async function setServiceTarget(
     await requireAccount(client, account);
     await requireInboxes(client, account, inbox === null ? [] : [inbox]);
     if (label !== null) {
-      const { rowCount } = await client.query('select from helpdesk.labels where (account_id, id) = ($1, $2)', [
-        account,
-        label,
-      ]);
+      const { rowCount } = await client.query(sql`
+        select from helpdesk.labels where (account_id, id) = (${account}, ${label})`);
       if (rowCount === 0)
         throw new UsageError(
           `account '${account}' has no label ${label}`,
@@ -83,10 +82,8 @@ export async function setServiceTarget(
         );
     }
     await lockTargets(client);
-    const { rowCount } = await client.query(
-      'select from internal.stored_service_targets where (account_id, metric) = ($1, $2)',
-      [account, column(metric)],
-    );
+    const { rowCount } = await client.query(sql`
+      select from internal.stored_service_targets where (account_id, metric) = (${account}, ${column(metric)})`);
     const since = asked ?? (rowCount === 0 ? null : now);
     if (since !== null) await endTargets(client, target, since);
     await client.query(

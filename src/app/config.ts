@@ -41,6 +41,8 @@ export interface Fleet {
   refused: readonly Refused[];
   /** Paths of the SHELFDESK_CONFIG file and of the files it refers to; empty without one. */
   files: readonly string[];
+  /** What lets people in, of all accounts; never show it. */
+  secrets: readonly string[];
 }
 
 export interface WebConfig {
@@ -177,7 +179,14 @@ function fleetOf(demo: Demo, plain: Given): Fleet {
   const { DATABASE_URL: _database, REDIS_URL: _redis, SHELFDESK_CONFIG: _file, ...values } = ofProcess(plain).values;
   const given = { ...plain, account: demoAccount, values: { ...values, ...demo.running?.settings } };
   const common = commonOf(valuesOf(ofProcess(given)));
-  return { ...common, demo, accounts: [{ ...configOf(given), demo }], refused: [], files: [] };
+  return {
+    ...common,
+    demo,
+    accounts: [{ ...configOf(given), demo }],
+    refused: [],
+    files: [],
+    secrets: credentialsIn(given),
+  };
 }
 
 /** Throws UsageError for settings of the process. An error in one account of a file goes to `refused`. */
@@ -187,7 +196,8 @@ export function readFleet(folder = process.cwd(), environment: Environment = mac
   const values = valuesOf(ofProcess(plain));
   const { SHELFDESK_CONFIG } = values;
   const common = commonOf(values);
-  if (SHELFDESK_CONFIG === undefined) return { ...common, accounts: [configOf(plain)], refused: [], files: [] };
+  if (SHELFDESK_CONFIG === undefined)
+    return { ...common, accounts: [configOf(plain)], refused: [], files: [], secrets: credentialsIn(plain) };
   const variables = {
     ...fileOf(folder),
     ...Object.fromEntries(Object.entries(environment).filter(([, value]) => value)),
@@ -208,10 +218,14 @@ export function readFleet(folder = process.cwd(), environment: Environment = mac
       refused.push({ account: given.account, error });
     }
   }
-  return { ...common, accounts, refused, files: file.files };
+  const secrets = [plain, ...file.accounts].flatMap(credentialsIn);
+  return { ...common, accounts, refused, files: file.files, secrets };
 }
 
-function commonOf(values: Values): Omit<Fleet, 'accounts' | 'refused' | 'files'> {
+const credentialsIn = ({ values }: Given): string[] =>
+  Object.entries(values).flatMap(([name, value]) => (settings[name]!.onlyByReference && value ? [value] : []));
+
+function commonOf(values: Values): Omit<Fleet, 'accounts' | 'refused' | 'files' | 'secrets'> {
   const { DATABASE_URL: databaseUrl, REDIS_URL: redisUrl, LOG_LEVEL: logLevel, ...ofPage } = values;
   const web: WebConfig = {
     port: ofPage.SHELFDESK_WEB_PORT,

@@ -9,7 +9,7 @@ import { keepPlansIn, makeLedgerPool, makePool } from '../engine/database/pool.t
 import { plainly, remedyOfConnect } from '../engine/database/session/connect-failures.ts';
 import { whereOffered } from '../engine/database/session/prefer-tls.ts';
 import type { Bound } from '../engine/runs/accounts/accounts.ts';
-import { Away, exitCodes, isAway, ShelfdeskError, UsageError } from '../errors.ts';
+import { Away, isAway, ShelfdeskError, UsageError } from '../errors.ts';
 import { OpenStack } from '../open-stack.ts';
 import { sources } from '../sources/index.ts';
 import type { Connection } from '../sources/source.ts';
@@ -60,12 +60,7 @@ function refusal(error: unknown): never {
   const remedy = remedyOfConnect(error, 'DATABASE_URL') ?? 'Check DATABASE_URL and the server.';
   if (isAway(error)) throw new Away(error, 'the warehouse', remedy);
   const { message, code } = error as NodeJS.ErrnoException;
-  throw new ShelfdeskError(
-    `the warehouse does not answer: ${plainly(message) || code}`,
-    remedy,
-    exitCodes.failed,
-    error,
-  );
+  throw new ShelfdeskError(`the warehouse does not answer: ${plainly(message) || code}`, remedy, { cause: error });
 }
 
 /** The connections of the configured sources, by the name of the source. */

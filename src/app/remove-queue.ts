@@ -1,4 +1,6 @@
 /** Removes the queue of an account, with all of its jobs. */
+
+import { sql } from '../engine/database/sql.ts';
 import { openQueue } from '../engine/queue/queue.ts';
 import type { Fleet } from './config.ts';
 import type { Warehouse } from './context.ts';
@@ -9,10 +11,8 @@ export async function removeQueue(
   { pg, url }: Pick<Warehouse, 'pg' | 'url'>,
   account: string,
 ): Promise<void> {
-  const { rows } = await pg.query<{ queue: string; made: boolean }>(
-    `select queue, to_regclass('bullmq.job') is not null as made from sync.accounts where account_id = $1`,
-    [account],
-  );
+  const { rows } = await pg.query<{ queue: string; made: boolean }>(sql`
+    select queue, to_regclass('bullmq.job') is not null as made from sync.accounts where account_id = ${account}`);
   for (const { queue: name, made } of rows)
     for (const at of [...(made ? [undefined] : []), ...(redisUrl === undefined ? [] : [redisUrl])]) {
       await using queue = await openQueue({ name, redisUrl: at, databaseUrl: url });

@@ -98,6 +98,14 @@ export const moment = z
 /** A key or a token of a source, which an accounts file only refers to. */
 export const secret = (says: string) => ({ schema: credential, says, secret: true, onlyByReference: true }) as const;
 
+/** One of these words. */
+export const choice = <const V extends readonly [string, ...string[]]>(...values: V) =>
+  z.enum(values, { error: `must be ${values.slice(0, -1).join(', ')} or ${values.at(-1)}` });
+
+/** A value that counts if none is set, as people write it. */
+export const usually = <S extends z.ZodType>(text: string, schema: S) =>
+  ({ schema: z.prefault(schema, text as z.input<S>), default: text }) as const;
+
 /** A whole number of a source. */
 export const amount = (least: number, usual: number, says: string) =>
-  ({ schema: count(least).default(usual), default: String(usual), says }) as const;
+  ({ ...usually(String(usual), count(least)), says }) as const;

@@ -8,7 +8,18 @@ import { readDatabaseUrl, readRedisUrl } from '../engine/database/session/connec
 import { parseRules, wrongRule } from '../privacy/fields/parse-field-rules.ts';
 import { findStream, kinds, sources, streams } from '../sources/index.ts';
 import { cronFault } from './cron.ts';
-import { address, count, credential, matching, percent, proxy, type Setting, type ValuesOf } from './setting-types.ts';
+import {
+  address,
+  choice,
+  count,
+  credential,
+  matching,
+  percent,
+  proxy,
+  type Setting,
+  usually,
+  type ValuesOf,
+} from './setting-types.ts';
 
 /** The token protects the whole page, so it must be hard to guess. */
 const webToken = matching(
@@ -188,8 +199,7 @@ const processSettings = {
     says: 'Folder with the extensions of DuckDB (ducklake, postgres_scanner, httpfs), for machines that cannot download them.',
   },
   SCHEDULE_LAKE: {
-    schema: cron.default('17 * * * *'),
-    default: '17 * * * *',
+    ...usually('17 * * * *', cron),
     says: 'Schedule of the exports to the lake, in UTC, if it is on: a cron expression; empty: never.',
     emptyIsValue: true,
   },
@@ -198,40 +208,33 @@ const processSettings = {
 /** Settings of an account that belong to no source. */
 const accountSettings = {
   SWEEP_AGE_DAYS: {
-    schema: count(1).default(7),
-    default: '7',
+    ...usually('7', count(1)),
     says: 'Highest age of a reading of tickets and customers: what is older is re-read at night for deletions and silent changes. SWEEP_SHARE_PERCENT re-reads sooner.',
   },
   SWEEP_SHARE_PERCENT: {
-    schema: percent.default(10),
-    default: '10',
+    ...usually('10', percent),
     says: 'Share of the credits for reading lists and details again, by day and by night, to find what the source does not announce. While other work is queued, sweeps have no more than this share.',
   },
   SWEEP_MOST_DELETED_PERCENT: {
-    schema: percent.default(20),
-    default: '20',
+    ...usually('20', percent),
     says: 'Highest share of the rows of a stream that the sweeps of a day may mark as deleted. Beyond it a sweep stops and asks for confirmation.',
   },
   SCHEDULE_FRESH: {
-    schema: cron.default('* * * * *'),
-    default: '* * * * *',
+    ...usually('* * * * *', cron),
     says: 'Schedule of the incremental sync of customers and tickets: a cron expression of five fields, or six with seconds; empty: never.',
     emptyIsValue: true,
   },
   SCHEDULE_NIGHTLY: {
-    schema: cron.default('0 2 * * *'),
-    default: '0 2 * * *',
+    ...usually('0 2 * * *', cron),
     says: 'Schedule of the nightly run, which reads all lists and sweeps due records; empty: never.',
     emptyIsValue: true,
   },
   SCHEDULE_TIME_ZONE: {
-    schema: z.string().refine(isTimeZone, { error: 'is no time zone' }).default('UTC'),
-    default: 'UTC',
+    ...usually('UTC', z.string().refine(isTimeZone, { error: 'is no time zone' })),
     says: 'Time zone of both schedules, such as Europe/Berlin. A local time that daylight saving removes is skipped that day.',
   },
   FRESHNESS_TARGETS: {
-    schema: targets.default(withUsual({})),
-    default: freshness,
+    ...usually(freshness, targets),
     says: 'Freshness targets: the highest lag of each stream (s, m, h, d). A stream that is not named keeps its default, which grows if SCHEDULE_FRESH or SCHEDULE_NIGHTLY runs less often.',
   },
   FIELD_RULES: {
@@ -247,8 +250,7 @@ const accountSettings = {
     onlyByReference: true,
   },
   NIGHTLY_WITHIN_HOURS: {
-    schema: count(1).default(6),
-    default: '6',
+    ...usually('6', count(1)),
     says: 'Hours after its due time by which the nightly run must have ended.',
   },
   ALARM_WEBHOOK_URL: {
@@ -258,8 +260,7 @@ const accountSettings = {
     onlyByReference: true,
   },
   ALARM_FORMAT: {
-    schema: z.enum(['json', 'slack'], { error: 'must be json or slack' }).default('json'),
-    default: 'json',
+    ...usually('json', choice('json', 'slack')),
     says: 'Format of alarms: json, or slack for an incoming webhook of Slack.',
   },
   HANDOFF_WEBHOOK_URL: {
@@ -286,13 +287,11 @@ const accountSettings = {
     says: 'Channel of PostgreSQL that is notified of each hand-off with its id, for sessions that LISTEN.',
   },
   HANDOFF_RUNS: {
-    schema: handOffRuns.default(['nightly', 'sync', 'backfill']),
-    default: 'nightly sync backfill',
-    says: 'Kinds of runs that hand off when they are complete: nightly, sync, backfill, fresh.',
+    ...usually('nightly sync backfill', handOffRuns),
+    says: `Kinds of runs that hand off when they are complete: ${handingOff.join(', ')}.`,
   },
   HANDOFF_REJECTS_ALLOWED: {
-    schema: count(0).default(0),
-    default: '0',
+    ...usually('0', count(0)),
     says: 'Highest number of open rejects of a stream with which it still is handed off.',
   },
   HANDOFF_DUE: {
@@ -301,6 +300,8 @@ const accountSettings = {
   },
 } as const satisfies Record<string, Setting>;
 
+const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+
 /** Further settings of the whole process: its page, what it reads, and its log. */
 const pageSettings = {
   SHELFDESK_WEB_PORT: {
@@ -308,8 +309,7 @@ const pageSettings = {
     says: 'Port of the web page. If set, `start` also serves the page; `web` always serves it, by default at 8090.',
   },
   SHELFDESK_WEB_HOST: {
-    schema: matching(/^[\w.:-]+$/, 'must be an address or a name of this machine').default('127.0.0.1'),
-    default: '127.0.0.1',
+    ...usually('127.0.0.1', matching(/^[\w.:-]+$/, 'must be an address or a name of this machine')),
     says: 'Address that the web page listens on. Any address other than this machine itself requires a token.',
   },
   SHELFDESK_WEB_TOKEN: {
@@ -323,34 +323,28 @@ const pageSettings = {
     secret: true,
   },
   SHELFDESK_MCP: {
-    schema: z.enum(['off', 'masked', 'unmasked'], { error: 'must be off, masked or unmasked' }).default('off'),
-    default: 'off',
+    ...usually('off', choice('off', 'masked', 'unmasked')),
     says: 'Whether the page answers agents at /mcp (docs/how-to/answer-agents.md): off, masked, or unmasked. Only operators see what is unmasked.',
   },
   SHELFDESK_MCP_SECONDS: {
-    schema: count(1, 300).default(4),
-    default: '4',
+    ...usually('4', count(1, 300)),
     says: 'Longest time in seconds for one question of an agent.',
   },
   SHELFDESK_MCP_ROWS: {
-    schema: count(1).default(200),
-    default: '200',
+    ...usually('200', count(1)),
     says: 'Most rows in one answer to an agent.',
   },
   SHELFDESK_MCP_KILOBYTES: {
-    schema: count(1, 10_000).default(100),
-    default: '100',
+    ...usually('100', count(1, 10_000)),
     says: 'Most kilobytes of rows in one answer to an agent.',
   },
   SHELFDESK_REPLY_MEGABYTES: {
-    schema: count(1).default(32),
-    default: '32',
+    ...usually('32', count(1)),
     says: 'Longest reply of a source, in megabytes after decompression. Reading ends there, and fewer records a page are asked for. A page of 100 tickets has less than one. A process needs eight times as much memory, and at least 512 MB.',
   },
   LOG_LEVEL: {
-    schema: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
-    default: 'info',
-    says: 'Lowest level that is logged to stderr: trace, debug, info, warn, error, fatal, silent. `start` logs lines for people at a terminal and JSON elsewhere.',
+    ...usually('info', z.enum(logLevels)),
+    says: `Lowest level that is logged to stderr: ${logLevels.join(', ')}. \`start\` logs lines for people at a terminal and JSON elsewhere.`,
   },
 } as const satisfies Record<string, Setting>;
 

@@ -6,7 +6,7 @@ import { embeddedFolder, openWarehouse, type Warehouse } from '../app/context.ts
 import { hasEmbedded } from '../embedded/demo-place.ts';
 import { pendingMigrations } from '../engine/database/migrate.ts';
 import { refuseUnfit } from '../engine/database/refusals.ts';
-import { exitCodes, ShelfdeskError } from '../errors.ts';
+import { ShelfdeskError } from '../errors.ts';
 import { OpenStack } from '../open-stack.ts';
 import { sources } from '../sources/index.ts';
 import { say, style } from './output/terminal.ts';
@@ -51,6 +51,5 @@ export async function requireTables(db: pg.Pool): Promise<void> {
   throw new ShelfdeskError(
     'the tables are missing or outdated',
     'Run `npx shelfdesk sync` or `npx shelfdesk migrate`.',
-    exitCodes.failed,
   );
 }

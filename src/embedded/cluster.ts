@@ -59,8 +59,7 @@ async function initialise(place: Place, settings: Settings): Promise<void> {
     throw new ShelfdeskError(
       `${place.home} is not empty and holds no database of ours`,
       'Move what is in it elsewhere, or choose another folder.',
-      undefined,
-      cause,
+      { exitCode: undefined, cause },
     );
   });
 }
@@ -91,8 +90,7 @@ const notOurs = (place: Place, cause: unknown): ShelfdeskError =>
   new ShelfdeskError(
     `the database in ${place.home} cannot be read: ${(cause as Error).message}`,
     'Run Shelfdesk as the user who made it, choose another folder, or set DATABASE_URL.',
-    undefined,
-    cause,
+    { exitCode: undefined, cause },
   );
 
 /** Reads `postmaster.pid` and checks the process that it names. */
@@ -214,8 +212,7 @@ export function failed(what: string, { code, output }: Outcome, cause?: unknown)
     return new ShelfdeskError(
       `${what}: its disk is full`,
       'Free space on that disk, and run the same command again: nothing that was stored is lost.',
-      undefined,
-      cause,
+      { exitCode: undefined, cause },
     );
   // A shell exits with 126 or 127 if the program, or one of its libraries, cannot be loaded.
   const remedy =
@@ -224,5 +221,5 @@ export function failed(what: string, { code, output }: Outcome, cause?: unknown)
       : 'Put right what it complains of and run the same command again, or set DATABASE_URL.';
   // The errors stand at the end of the output.
   const words = output.split('\n').slice(-8).join('\n');
-  return new ShelfdeskError(`${what}: ${words}`, remedy, undefined, cause);
+  return new ShelfdeskError(`${what}: ${words}`, remedy, { exitCode: undefined, cause });
 }

@@ -41,8 +41,7 @@ export async function findPlace(folder: string): Promise<Place> {
     throw new ShelfdeskError(
       `the folder ${parent} for the embedded PostgreSQL cannot be made: ${error.message}`,
       `Make it writable, choose another folder, or: ${elsewhere}.`,
-      undefined,
-      error,
+      { exitCode: undefined, cause: error },
     );
   });
   // The real path, because all spellings of the path must lead to the same server.
@@ -77,8 +76,7 @@ async function platformBinaries(): Promise<{ bin: string; version: string }> {
     throw new ShelfdeskError(
       `no PostgreSQL binaries for ${process.platform}-${process.arch}: the npm package ${name} is not installed`,
       `${elsewhere}. (On Linux and macOS, x64 and arm64, \`npm ci\` without --omit=optional installs the package.)`,
-      undefined,
-      cause,
+      { exitCode: undefined, cause },
     );
   }
 }

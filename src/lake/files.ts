@@ -2,6 +2,7 @@
  * The files of the lake at one snapshot, for engines that read Parquet and know no DuckLake. The rows of a table are those of its data files without the places that the delete file of each names.
  */
 import type pg from 'pg';
+import { raw, sql } from '../engine/database/sql.ts';
 import { UsageError } from '../errors.ts';
 import { catalogSchema } from './table.ts';
 
@@ -31,11 +32,9 @@ export async function listFiles(
 ): Promise<{ snapshot: number; tables: readonly FilesOfTable[] }> {
   const made = await db.query(`select to_regclass('${catalogSchema}.ducklake_snapshot') is not null as made`);
   const { rows: known } = made.rows[0].made
-    ? await db.query<{ id: number }>(
-        `select snapshot_id::int as id from ${catalogSchema}.ducklake_snapshot where $1::bigint is null or snapshot_id = $1
-         order by snapshot_id desc limit 1`,
-        [snapshot],
-      )
+    ? await db.query<{ id: number }>(sql`
+      select snapshot_id::int as id from ${raw(catalogSchema)}.ducklake_snapshot where ${snapshot}::bigint is null or snapshot_id = ${snapshot}
+      order by snapshot_id desc limit 1`)
     : { rows: [] };
   const id = known[0]?.id;
   if (id === undefined)

@@ -28,12 +28,11 @@ export async function lakePackage(): Promise<LakePackage> {
     throw new ShelfdeskError(
       `the lake needs the package shelfdesk-lake, which ${isMissing ? 'is not installed' : `cannot be loaded: ${error.message.split('\n')[0]}`}`,
       lakeInstall,
-      exitCodes.usage,
-      error,
+      { exitCode: exitCodes.usage, cause: error },
     );
   });
   return lakeOf({
-    failure: (message, remedy, cause) => new ShelfdeskError(message, remedy, exitCodes.failed, cause),
+    failure: (message, remedy, cause) => new ShelfdeskError(message, remedy, { cause }),
     refusal: (message, remedy) => new UsageError(message, remedy),
     integer: integerOf,
     choiceOf,

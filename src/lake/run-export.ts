@@ -1,5 +1,6 @@
 /** One export with its row in sync.lake_exports, and tidying once a day. */
 import type { Client } from '../engine/database/pool.ts';
+import { query, sql } from '../engine/database/sql.ts';
 import { messageOf } from '../errors.ts';
 import { type Exported, type Lake, lakePackage } from './package.ts';
 import { stageAll } from './stage.ts';
@@ -19,15 +20,10 @@ export async function runExport(work: LakeWork): Promise<Done> {
   return alone(work.url, async client => {
     const now = () => new Date(work.clock.now());
     // No other process works on the lake, so these exports are dead.
-    await client.query(
-      `update sync.lake_exports set state = 'failed', finished_at = $1, error = 'the process died' where state = 'running'`,
-      [now()],
-    );
-    const { rows } = await client.query<{ id: number }>(
-      `insert into sync.lake_exports (started_at, state) values ($1, 'running') returning id::int`,
-      [now()],
-    );
-    const { id } = rows[0]!;
+    await client.query(sql`
+      update sync.lake_exports set state = 'failed', finished_at = ${now()}, error = 'the process died' where state = 'running'`);
+    const { id } = await query(client).row<{ id: number }>`
+      insert into sync.lake_exports (started_at, state) values (${now()}, 'running') returning id::int`;
     try {
       const { makeFolder, openLake, exportTo } = await lakePackage();
       await makeFolder(work.place);
@@ -36,24 +32,21 @@ export async function runExport(work: LakeWork): Promise<Done> {
         show: table => work.show(table),
         stage: (snapshot, accounts) => stageAll(work, id, snapshot, accounts),
       });
-      await client.query(
-        `update sync.lake_exports set moment = $2, snapshot_id = $3, units = $4, inserted = $5, deleted = $6, files_cleared = $7
-         where id = $1`,
-        [id, done.moment, done.snapshot ?? null, done.units, done.inserted, done.deleted, done.filesCleared],
-      );
+      await client.query(sql`
+        update sync.lake_exports
+          set moment = ${done.moment}, snapshot_id = ${done.snapshot ?? null}, units = ${done.units}, inserted = ${done.inserted},
+          deleted = ${done.deleted}, files_cleared = ${done.filesCleared}
+        where id = ${id}`);
       // Removes the staged parts of this export, and those of dead exports.
       if (done.staged) await lake.run(`call ducklake_delete_orphaned_files('lake', cleanup_all => true)`);
       await tidyIfDue(work, lake, client, now());
-      await client.query(`update sync.lake_exports set state = 'done', finished_at = $2 where id = $1`, [id, now()]);
-      await client.query(`delete from sync.lake_exports where id <= $1`, [id - kept]);
+      await client.query(sql`update sync.lake_exports set state = 'done', finished_at = ${now()} where id = ${id}`);
+      await client.query(sql`delete from sync.lake_exports where id <= ${id - kept}`);
       return { ...done, id };
     } catch (error) {
       await client
-        .query(`update sync.lake_exports set state = 'failed', finished_at = $2, error = $3 where id = $1`, [
-          id,
-          now(),
-          messageOf(error),
-        ])
+        .query(sql`
+          update sync.lake_exports set state = 'failed', finished_at = ${now()}, error = ${messageOf(error)} where id = ${id}`)
         .catch(() => {});
       throw error;
     }
@@ -67,5 +60,5 @@ async function tidyIfDue(work: LakeWork, lake: Lake, client: Client, now: Date):
   const { tidy, hideBounds } = await lakePackage();
   await tidy(lake, keepDays);
   await hideBounds(client, work.tables);
-  await client.query('update sync.lake set tidied_at = $1', [now]);
+  await client.query(sql`update sync.lake set tidied_at = ${now}`);
 }

@@ -2,7 +2,9 @@
  * The parts of an export that begins the lake. The export keeps its snapshot open. Any worker of the warehouse takes a part:
  * it joins the snapshot, and writes the rows of some accounts to files beside the lake. The export then reads the files.
  */
-import { exitCodes, messageOf, ShelfdeskError } from '../errors.ts';
+
+import { sql } from '../engine/database/sql.ts';
+import { messageOf, ShelfdeskError } from '../errors.ts';
 import { lakePackage } from './package.ts';
 import type { LakeTable } from './table.ts';
 import type { LakeWork } from './work.ts';
@@ -34,23 +36,16 @@ export async function stageAll(
   const parts: Part[] = [];
   for (let i = 0; i < accounts.length; i += together)
     parts.push({ export: exported, part: parts.length, snapshot, accounts: accounts.slice(i, i + together) });
-  await work.pg.query(
-    `insert into sync.lake_parts (export_id, part, accounts)
-     select $1, p.part, array(select jsonb_array_elements_text(p.accounts)) from jsonb_to_recordset($2::jsonb) p (part int, accounts jsonb)`,
-    [exported, JSON.stringify(parts)],
-  );
+  await work.pg.query(sql`
+    insert into sync.lake_parts (export_id, part, accounts)
+    select ${exported}, p.part, array(select jsonb_array_elements_text(p.accounts))
+      from jsonb_to_recordset(${JSON.stringify(parts)}::jsonb) p (part int, accounts jsonb)`);
   for (;;) {
-    const { rows } = await work.pg.query<{ part: number; files: string | null; error: string | null }>(
-      'select part, files, error from sync.lake_parts where export_id = $1 order by part',
-      [exported],
-    );
+    const { rows } = await work.pg.query<{ part: number; files: string | null; error: string | null }>(sql`
+      select part, files, error from sync.lake_parts where export_id = ${exported} order by part`);
     const failed = rows.find(({ error }) => error !== null);
     if (failed !== undefined)
-      throw new ShelfdeskError(
-        `a part of the export failed: ${failed.error}`,
-        'Run the export again: it begins anew.',
-        exitCodes.failed,
-      );
+      throw new ShelfdeskError(`a part of the export failed: ${failed.error}`, 'Run the export again: it begins anew.');
     const open = rows.filter(({ files }) => files === null);
     if (open.length === 0) return table => rows.map(({ files }) => fileOf(work, files!, table.name));
     // Again with each look: a worker that stops leaves its part. A job that waits or runs is not added twice.
@@ -63,20 +58,16 @@ export async function stageAll(
 /** One part. A part is dropped if its export has ended. */
 export async function runPart(work: LakeWork, { export: exported, part, snapshot, accounts }: Part): Promise<void> {
   const isWanted = async () => {
-    const { rowCount } = await work.pg.query(
-      `select from sync.lake_parts p join sync.lake_exports e on e.id = p.export_id
-       where (p.export_id, p.part) = ($1, $2) and p.files is null and e.state = 'running'`,
-      [exported, part],
-    );
+    const { rowCount } = await work.pg.query(sql`
+      select from sync.lake_parts p join sync.lake_exports e on e.id = p.export_id
+      where (p.export_id, p.part) = (${exported}, ${part}) and p.files is null and e.state = 'running'`);
     return rowCount !== 0;
   };
   // Two workers may have the same part. The files of the first one count.
   const ended = ({ files = null, error = null }: { files?: string | null; error?: string | null }) =>
-    work.pg.query(
-      `update sync.lake_parts set done_at = case when $3::text is not null then clock_timestamp() end, files = $3, error = $4
-       where (export_id, part) = ($1, $2) and files is null`,
-      [exported, part, files, error],
-    );
+    work.pg.query(sql`
+      update sync.lake_parts set done_at = case when ${files}::text is not null then clock_timestamp() end, files = ${files}, error = ${error}
+      where (export_id, part) = (${exported}, ${part}) and files is null`);
   let files = '';
   try {
     if (!(await isWanted())) return;

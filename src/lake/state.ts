@@ -2,7 +2,8 @@
 import pg from 'pg';
 import { ownNames } from '../engine/database/pool.ts';
 import { connectSession, sessionTo } from '../engine/database/session/session.ts';
-import { exitCodes, ShelfdeskError } from '../errors.ts';
+import { sql } from '../engine/database/sql.ts';
+import { ShelfdeskError } from '../errors.ts';
 import { openLake } from './package.ts';
 import { catalogSchema, type LakePlace } from './table.ts';
 
@@ -79,7 +80,7 @@ export async function turnOn(
   await alone(url, async client => {
     await inOwnersName(client, async () => {
       if ((await readLake(client)) !== undefined)
-        throw new ShelfdeskError('the lake is on already', 'Look at `npx shelfdesk lake status`.', exitCodes.failed);
+        throw new ShelfdeskError('the lake is on already', 'Look at `npx shelfdesk lake status`.');
       await makeSchema(client);
     });
     const made = await openLake(url, { ...reach, path: state.path });
@@ -94,10 +95,9 @@ export async function turnOn(
            end if;
          end $$`,
       );
-      await client.query(
-        'insert into sync.lake (path, personal, keep_days, turned_on_at, turned_on_by) values ($1, $2, $3, $4, $5)',
-        [state.path, state.personal, state.keepDays, now, who],
-      );
+      await client.query(sql`
+        insert into sync.lake (path, personal, keep_days, turned_on_at, turned_on_by)
+          values (${state.path}, ${state.personal}, ${state.keepDays}, ${now}, ${who})`);
       await client.query('select sync.follow_changes(true)');
       await client.query('select sync.let_into_lake()');
     });
@@ -106,14 +106,12 @@ export async function turnOn(
 
 /** Replaces what an interrupted call has left: empty tables of a catalog. Throws ShelfdeskError if the schema has more. */
 async function makeSchema(client: pg.Client): Promise<void> {
-  const { rows } = await client.query<{ name: string }>(
-    `select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
-     where n.nspname = $1 and not starts_with(c.relname, 'ducklake_') and c.relkind not in ('i', 'I')
-     union all
-     select p.proname from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname = $1
-     limit 1`,
-    [catalogSchema],
-  );
+  const { rows } = await client.query<{ name: string }>(sql`
+    select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where n.nspname = ${catalogSchema} and not starts_with(c.relname, 'ducklake_') and c.relkind not in ('i', 'I')
+    union all
+    select p.proname from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname = ${catalogSchema}
+    limit 1`);
   const { rows: catalog } = await client.query<{ made: boolean }>('select to_regclass($1) is not null as made', [
     `${catalogSchema}.ducklake_table`,
   ]);
@@ -125,7 +123,6 @@ async function makeSchema(client: pg.Client): Promise<void> {
     throw new ShelfdeskError(
       `the catalog of the lake needs the schema ${catalogSchema}, and that has ${found.name}`,
       `Give the schema another name: \`alter schema ${catalogSchema} rename to …\`.`,
-      exitCodes.failed,
     );
   await client.query(`drop schema if exists ${catalogSchema} cascade`);
   await client.query(`create schema ${catalogSchema}`);
@@ -133,12 +130,10 @@ async function makeSchema(client: pg.Client): Promise<void> {
 
 /** Gives the catalog to the owner of the other tables, which may be a group of logins. */
 async function handOver(client: pg.Client): Promise<void> {
-  const { rows } = await client.query<{ owner: string; tables: string[] }>(
-    `select quote_ident(r.rolname) as owner,
-       array(select c.oid::regclass::text from pg_class c where c.relnamespace = $1::regnamespace and c.relkind = 'r') as tables
-     from pg_namespace n join pg_roles r on r.oid = n.nspowner where n.nspname = 'sync' and r.rolname <> current_user`,
-    [catalogSchema],
-  );
+  const { rows } = await client.query<{ owner: string; tables: string[] }>(sql`
+    select quote_ident(r.rolname) as owner,
+      array(select c.oid::regclass::text from pg_class c where c.relnamespace = ${catalogSchema}::regnamespace and c.relkind = 'r') as tables
+    from pg_namespace n join pg_roles r on r.oid = n.nspowner where n.nspname = 'sync' and r.rolname <> current_user`);
   for (const { owner, tables } of rows) {
     await client.query(`alter schema ${catalogSchema} owner to ${owner}`);
     for (const table of tables) await client.query(`alter table ${table} owner to ${owner}`);
@@ -168,8 +163,7 @@ async function inOwnersName(client: pg.Client, work: () => Promise<void>): Promi
     throw new ShelfdeskError(
       `this role may not turn the lake on or off: ${error.message}`,
       'Run it as the role that owns the tables; it needs the right to create a schema in the database.',
-      exitCodes.failed,
-      error,
+      { cause: error },
     );
   }
 }
@@ -186,7 +180,6 @@ export async function alone<T>(url: string, work: (client: pg.Client) => Promise
       throw new ShelfdeskError(
         'another process is working on the lake',
         'Wait until it is done: `npx shelfdesk lake status` shows what it does.',
-        exitCodes.failed,
       );
     return await work(client);
   } finally {

@@ -4,6 +4,7 @@
  */
 import pg from 'pg';
 import { type Client, eachDigit } from '../engine/database/pool.ts';
+import { sql } from '../engine/database/sql.ts';
 import { UsageError } from '../errors.ts';
 import { choiceOf } from '../words.ts';
 
@@ -92,7 +93,7 @@ export async function answerForEach(
   const wanted = isOfAll ? known : [named ?? ''];
   const answers: (Named & { account: string })[] = [];
   for (const account of wanted) {
-    await client.query(`select set_config('shelfdesk.account', $1, true)`, [account]);
+    await client.query(sql`select set_config('shelfdesk.account', ${account}, true)`);
     const { fields, rows: found } = await answer(client, query);
     answers.push({ account, names: fields.map(({ name }) => name), rows: found });
   }

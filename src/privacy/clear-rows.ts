@@ -1,5 +1,6 @@
 /** Erases people from a stream with a declaration (declared.ts): from its rows. */
 import type { Queryable } from '../engine/database/pool.ts';
+import { raw, sql } from '../engine/database/sql.ts';
 import { sourceAndStream } from '../engine/database/stream-key.ts';
 import { cleanText } from '../engine/json-text.ts';
 import { carries, patternsOf } from './contact-normalisation.ts';
@@ -29,10 +30,8 @@ export async function clearRows(
   const rows: Record<string, number> = { [declared.table]: await clear(client, account, declared, { ids, of }, now) };
   const changes = [await changesOf(client, account, declared.table, { ids, of })];
   for (const { table, parent } of declared.sets) {
-    const gone = await client.query<{ id: string }>(
-      `delete from ${table} where account_id = $1 and ${parent} = any ($2) returning id`,
-      [account, ids],
-    );
+    const gone = await client.query<{ id: string }>(sql`
+      delete from ${raw(table)} where account_id = ${account} and ${raw(parent)} = any (${ids}) returning id`);
     rows[table] = gone.rows.length;
     const members = gone.rows.map(({ id }) => id);
     changes.push(await changesOf(client, account, table, { ids: members }, { parent, ids }));

@@ -1,14 +1,11 @@
 /** Normalised forms of contact values (sync.contact_forms), and SQL that finds fields with such a value. */
 import type { Client } from '../engine/database/pool.ts';
+import { query } from '../engine/database/sql.ts';
 
 /** Normalised forms of contact values, or of fields that hold several. */
-export async function formsIn(client: Client, values: readonly string[]): Promise<string[]> {
-  const { rows } = await client.query<{ forms: string[] }>(
-    'select array(select distinct f.form from unnest($1::text[]) v (value), unnest(sync.contact_forms(v.value)) f (form)) as forms',
-    [values],
-  );
-  return rows[0]!.forms;
-}
+export const formsIn = (client: Client, values: readonly string[]): Promise<string[]> =>
+  query(client).value`
+    select array(select distinct f.form from unnest(${values}::text[]) v (value), unnest(sync.contact_forms(v.value)) f (form)) as forms`;
 
 const escaped = (text: string): string => text.replaceAll(/[\\%_]/g, found => `\\${found}`);
 const isPhone = (form: string): boolean => /^\d+$/.test(form);

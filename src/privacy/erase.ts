@@ -6,6 +6,7 @@
 import { add } from '../engine/commit/page.ts';
 import { forgetAllStored } from '../engine/commit/stored-sets.ts';
 import type { Client } from '../engine/database/pool.ts';
+import { query, raw, sql } from '../engine/database/sql.ts';
 import type { StreamKey } from '../engine/database/stream-key.ts';
 import { command } from '../engine/runs/pauses.ts';
 import { UsageError } from '../errors.ts';
@@ -28,22 +29,16 @@ const peopleIn = (streams: Streams): People => streams.flatMap(({ personal }) =>
 
 /** Whether an id belongs to a stored or an erased person. */
 async function isKnown(client: Client, account: string, people: People, id: string): Promise<boolean> {
-  const { rowCount } = await client.query('select from sync.erased where account_id = $1 and customer_id = $2', [
-    account,
-    id,
-  ]);
+  const { rowCount } = await client.query(sql`
+    select from sync.erased where account_id = ${account} and customer_id = ${id}`);
   return rowCount === 1 || people.isKnown(client, account, id);
 }
 
 /** Whether the account mirrors, or has mirrored, the source of these people. */
-async function hasPeople(client: Client, account: string, { source }: People): Promise<boolean> {
-  const { rows } = await client.query<{ bound: boolean }>(
-    `select exists (select from sync.sources where (account_id, source) = ($1, $2))
-       or exists (select from sync.coverage where (account_id, source) = ($1, $2)) as bound`,
-    [account, source],
-  );
-  return rows[0]!.bound;
-}
+const hasPeople = (client: Client, account: string, { source }: People): Promise<boolean> =>
+  query(client).value`
+    select exists (select from sync.sources where (account_id, source) = (${account}, ${source}))
+    or exists (select from sync.coverage where (account_id, source) = (${account}, ${source})) as bound`;
 
 /** A customer of the help desk, or everybody with a contact value, in any source. */
 export type Named = { readonly customer: string } | { readonly contact: string };
@@ -108,13 +103,11 @@ async function requireKnown(client: Client, account: string, people: People, cus
 
 /** Nothing says what of the rows of an unknown stream is of whom. A source of one's own may be declared elsewhere, or no more. */
 async function requireRules(client: Client, account: string, streams: Streams): Promise<void> {
-  const { rows: unknown } = await client.query<{ key: string }>(
-    `select stream_key as key from sync.streams
-     where personal and stream_key <> all ($1) and to_regclass(stream_key) is not null order by place`,
-    [streams.map(({ key }) => key)],
-  );
+  const { rows: unknown } = await client.query<{ key: string }>(sql`
+    select stream_key as key from sync.streams
+    where personal and stream_key <> all (${streams.map(({ key }) => key)}) and to_regclass(stream_key) is not null order by place`);
   for (const { key } of unknown) {
-    const { rowCount } = await client.query(`select from ${key} where account_id = $1 limit 1`, [account]);
+    const { rowCount } = await client.query(sql`select from ${raw(key)} where account_id = ${account} limit 1`);
     if (rowCount === 0) continue;
     throw new UsageError(
       `${key} has rows, and no source that is known here declares them: they might keep data of the person`,
@@ -128,10 +121,8 @@ async function requireRules(client: Client, account: string, streams: Streams): 
  * transaction erases (internal.note_erased).
  */
 async function alone(client: Client, account: string): Promise<void> {
-  await client.query(
-    `select pg_advisory_xact_lock(1397245266, hashtext($1)), set_config('shelfdesk.erasing', 'on', true)`,
-    [account],
-  );
+  await client.query(sql`
+    select pg_advisory_xact_lock(1397245266, hashtext(${account})), set_config('shelfdesk.erasing', 'on', true)`);
 }
 
 /** Erases these people, those who are asked for first, and everybody who shares a contact value with them. */
@@ -158,17 +149,12 @@ async function note(
   { customers, asked, forms }: { customers: readonly string[]; asked: readonly string[]; forms: readonly string[] },
   now: Date,
 ): Promise<number> {
-  await client.query(
-    `insert into sync.erased (account_id, customer_id, erased_at, found_again)
-     select $1, w.id, $3, w.id <> all ($4) from unnest($2::text[]) w (id) on conflict do nothing`,
-    [account, customers, now, asked],
-  );
-  const { rowCount } = await client.query(
-    `insert into sync.secret_erased (account_id, contact_hash, erased_at)
-     select $1, sync.contact_hash($1, w.form), $3 from unnest($2::text[]) w (form) on conflict do nothing`,
-    [account, forms, now],
-  );
-  return rowCount ?? 0;
+  await client.query(sql`
+    insert into sync.erased (account_id, customer_id, erased_at, found_again)
+    select ${account}, w.id, ${now}, w.id <> all (${asked}) from unnest(${customers}::text[]) w (id) on conflict do nothing`);
+  return query(client).count`
+    insert into sync.secret_erased (account_id, contact_hash, erased_at)
+    select ${account}, sync.contact_hash(${account}, w.form), ${now} from unnest(${forms}::text[]) w (form) on conflict do nothing`;
 }
 
 /** Returns the number of redacted, emptied or deleted rows per kind. */

@@ -35,16 +35,8 @@ const harmless = [
  * argument.
  */
 const acting = [
-  ...[
-    'txid_current',
-    'pg_current_xact_id',
-    'crosstab',
-    'crosstab2',
-    'crosstab3',
-    'crosstab4',
-    'connectby',
-    'xpath_table',
-  ],
+  ...['txid_current', 'pg_current_xact_id', 'crosstab', 'crosstab2'],
+  ...['crosstab3', 'crosstab4', 'connectby', 'xpath_table'],
   ...['table', 'schema', 'database'].flatMap(of =>
     ['xml', 'xmlschema', 'xml_and_xmlschema'].map(to => `${of}_to_${to}`),
   ),

@@ -6,6 +6,7 @@
 
 import { ofErased } from '../engine/commit/rejects.ts';
 import type { Queryable } from '../engine/database/pool.ts';
+import { query, sql } from '../engine/database/sql.ts';
 import { carries, digitsOf, patternsOf } from './contact-normalisation.ts';
 import { concerning } from './look-up.ts';
 import type { Remains, TheirRejects } from './redact.ts';
@@ -54,20 +55,18 @@ export async function emptyTraces(
 }
 
 /** Empties these rows of sync.changes, except for fields that also stay in their tables. Returns the number of rows. */
-async function emptyChanges(
+const emptyChanges = (
   client: Queryable,
   ids: readonly string[],
   { tables, others }: Remains['keptInChanges'],
-): Promise<number> {
-  const { rowCount } = await client.query(
-    `with emptied as (
-       select c.id, sync.kept_of(c.changes, array(select jsonb_array_elements_text(coalesce($2::jsonb -> (c.source || '.' || c.table_name), $3)))) as left
-       from sync.changes c where c.id = any ($1::bigint[]))
-     update sync.changes c set changes = e.left from emptied e where c.id = e.id and c.changes <> e.left`,
-    [ids, JSON.stringify(tables), JSON.stringify(others)],
-  );
-  return rowCount ?? 0;
-}
+): Promise<number> =>
+  query(client).count`
+    with emptied as (
+      select c.id, sync.kept_of(c.changes,
+        array(select jsonb_array_elements_text(coalesce(${JSON.stringify(tables)}::jsonb -> (c.source || '.' || c.table_name),
+        ${JSON.stringify(others)})))) as left
+      from sync.changes c where c.id = any (${ids}::bigint[]))
+    update sync.changes c set changes = e.left from emptied e where c.id = e.id and c.changes <> e.left`;
 
 /**
  * Removes values from comparisons. The fact that a record differed stays, because it is counted. Returns the number of
@@ -119,31 +118,26 @@ async function emptyRejects(
       ask_id: string | null;
       payload: string | null;
       named: boolean;
-    }>(
-      `select id, record_id, ask_id, payload, lower(t.text) like any ($5) or translate(t.text, ' ()+-./', '') like any ($6)
-         or exists (select from unnest($9::text[], $12::text[]) o (id, of) where o.id = record_id and (o.of is null or o.of = ask_id)) as named
-       -- Only the taken ones are looked at closely.
-       from (
-         select id, record_id, ask_id, payload, reason from sync.rejects
-         where account_id = $1 and stream_key = $2 and id > $3 and (payload is not null or reason <> $10)
-           and (cardinality($11::text[]) > 0 or record_id = any ($7) or ask_id = any ($7) or payload like any ($8))
-         order by id limit $4) r, lateral (select concat(payload, ' ', reason) as text) t
-       order by id`,
-      [
-        ...[account, rules.stream, after, batchSize, patternsOf(forms), digitsOf(forms)],
-        ...[ids, holding, own, ofErased, forms, ownOf],
-      ],
-    );
+    }>(sql`
+      select id, record_id, ask_id, payload, lower(t.text) like any (${patternsOf(forms)})
+        or translate(t.text, ' ()+-./', '') like any (${digitsOf(forms)})
+        or exists (select from unnest(${own}::text[], ${ownOf}::text[]) o (id, of) where o.id = record_id and (o.of is null
+          or o.of = ask_id)) as named
+      -- Only the taken ones are looked at closely.
+      from (
+        select id, record_id, ask_id, payload, reason from sync.rejects
+        where account_id = ${account} and stream_key = ${rules.stream} and id > ${after} and (payload is not null or reason <> ${ofErased})
+          and (cardinality(${forms}::text[]) > 0 or record_id = any (${ids}) or ask_id = any (${ids}) or payload like any (${holding}))
+        order by id limit ${batchSize}) r, lateral (select concat(payload, ' ', reason) as text) t
+      order by id`);
     if (rows.length === 0) return emptied;
     const all = rows.map(({ payload, record_id, ask_id }) => ({
       ...{ text: payload ?? undefined, recordId: record_id ?? undefined, askId: ask_id ?? undefined },
     }));
     const known = await concerning(client, account, rules, all);
     const gone = rows.filter(({ named }, i) => named || known.has(i)).map(({ id }) => id);
-    await client.query(
-      'update sync.rejects set payload = null, replayable = false, reason = $2, path = null where id = any ($1)',
-      [gone, ofErased],
-    );
+    await client.query(sql`
+      update sync.rejects set payload = null, replayable = false, reason = ${ofErased}, path = null where id = any (${gone})`);
     emptied += gone.length;
     after = rows.at(-1)!.id;
   }
@@ -159,10 +153,8 @@ export async function emptyDrift(
   streams: readonly string[],
   forms: readonly string[],
 ): Promise<number> {
-  const { rowCount } = await client.query(
-    'update sync.drift set sample = null where account_id = $1 and stream_key = any ($2) and sample is not null',
-    [account, streams],
-  );
+  const { rowCount } = await client.query(sql`
+    update sync.drift set sample = null where account_id = ${account} and stream_key = any (${streams}) and sample is not null`);
   if (forms.length === 0) return rowCount ?? 0;
   const named = await client.query(
     `delete from sync.drift where account_id = $1 and stream_key = any ($4) and (${carries('value', forms)} or ${carries('path', forms)})`,
@@ -173,5 +165,5 @@ export async function emptyDrift(
 
 /** The log of requests proves nothing, and may be lost. */
 export async function forgetRequests(client: Queryable, account: string): Promise<void> {
-  await client.query('delete from sync.request_logs where account_id = $1', [account]);
+  await client.query(sql`delete from sync.request_logs where account_id = ${account}`);
 }

@@ -7,8 +7,9 @@ import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { makeRoles } from '../engine/database/migrate.ts';
 import { type Client, durably, transaction } from '../engine/database/pool.ts';
+import { query, sql } from '../engine/database/sql.ts';
 import { hasLeft, noteOperation } from '../engine/runs/operations.ts';
-import { exitCodes, ShelfdeskError, UsageError } from '../errors.ts';
+import { ShelfdeskError, UsageError } from '../errors.ts';
 
 export interface NewReader {
   readonly name: string;
@@ -55,7 +56,7 @@ export async function letIn(db: pg.Pool, { name, pii, accounts, who }: NewReader
     transaction(db, async client => {
       await requireGroup(client, group);
       await refusePublicCreate(client);
-      const { rowCount } = await client.query('select from pg_roles where rolname = $1', [name]);
+      const { rowCount } = await client.query(sql`select from pg_roles where rolname = ${name}`);
       if (rowCount !== 0)
         throw new UsageError(
           `there is a role ${name} in this server already`,
@@ -65,11 +66,8 @@ export async function letIn(db: pg.Pool, { name, pii, accounts, who }: NewReader
         `create role ${id(name)} login connection limit ${connections} password ${pg.escapeLiteral(verifierOf(password))}`,
       );
       await join(client, group, name);
-      const { rows } = await client.query<{ database: string; may_connect: boolean }>(
-        `select current_database() as database, has_database_privilege($1::name, current_database(), 'connect') as may_connect`,
-        [name],
-      );
-      const { database, may_connect } = rows[0]!;
+      const { database, may_connect } = await query(client).row<{ database: string; may_connect: boolean }>`
+        select current_database() as database, has_database_privilege(${name}::name, current_database(), 'connect') as may_connect`;
       if (!may_connect) await client.query(`grant connect on database ${id(database)} to ${id(name)}`);
       const setting = `alter role ${id(name)} in database ${id(database)} set`;
       await client.query(`${setting} search_path = ${await searchPathOf(client, pii)}`);
@@ -78,11 +76,9 @@ export async function letIn(db: pg.Pool, { name, pii, accounts, who }: NewReader
       // Bodies of functions are read by the session's rule, which an old program of the server may have changed.
       await client.query(`${setting} standard_conforming_strings = on`);
       await client.query(`${setting} idle_in_transaction_session_timeout = '${forgotten}'`);
-      await client.query(
-        'insert into sync.readers (role_name, accounts, pii, created_at, created_by) values ($1, $2, $3, $4, $5)',
-        [name, accounts, pii, now, who],
-      );
-      await client.query('select sync.let_into_lake($1)', [name]);
+      await client.query(sql`
+        insert into sync.readers (role_name, accounts, pii, created_at, created_by) values (${name}, ${accounts}, ${pii}, ${now}, ${who})`);
+      await client.query(sql`select sync.let_into_lake(${name})`);
       const told = `done: ${pii ? 'sees names, addresses and texts' : 'sees what is masked'}`;
       await note(client, { who, action: 'let a reader in', subject: name, outcome: told }, accounts, now);
     }),
@@ -92,11 +88,8 @@ export async function letIn(db: pg.Pool, { name, pii, accounts, who }: NewReader
 
 /** Schemas that such a reader may read. Without personal data the views of `safe` come first. */
 export async function searchPathOf(client: Pick<Client, 'query'>, pii: boolean): Promise<string> {
-  const { rows } = await client.query<{ name: string }>(
-    `select quote_ident(source) as name from sync.streams group by source having $1 or not bool_or(personal) order by min(place)`,
-    [pii],
-  );
-  const schemas = rows.map(({ name }) => name);
+  const schemas = await query(client).values<string>`
+    select quote_ident(source) as name from sync.streams group by source having ${pii} or not bool_or(personal) order by min(place)`;
   return (pii ? [...schemas, 'analytics', 'sync'] : ['safe', 'analytics', ...schemas]).join(', ');
 }
 
@@ -155,7 +148,6 @@ export async function refusePublicCreate(db: Pick<pg.ClientBase, 'query'>): Prom
   throw new ShelfdeskError(
     'in schema public of this database everybody who may log in can make tables: a reader could write there',
     'As its owner: `revoke create on schema public from public`. Then run the same again.',
-    exitCodes.failed,
   );
 }
 
@@ -177,13 +169,13 @@ export async function revoke(db: pg.Pool, name: string, who: string, now: Date):
     let ended = 0;
     if (reader.state !== 'gone') {
       await transaction(db, async client => {
-        await client.query(`update sync.readers set accounts = '{}' where role_name = $1`, [name]);
+        await client.query(sql`update sync.readers set accounts = '{}' where role_name = ${name}`);
         await client.query(`alter role ${id(name)} nologin password null`);
       });
       ended = await endSessions(db, name);
     }
     const forget = async (client: Client) => {
-      await client.query('delete from sync.readers where role_name = $1', [name]);
+      await client.query(sql`delete from sync.readers where role_name = ${name}`);
       if (reader.state !== 'gone') await dropLogin(client, name);
       await note(client, noted, reader.accounts, now);
     };
@@ -198,12 +190,10 @@ export async function revoke(db: pg.Pool, name: string, who: string, now: Date):
  */
 export async function endSessions(db: pg.Pool, name: string, waitMs = terminateMs): Promise<number> {
   return transaction(db, async client => {
-    const { rows } = await client.query(`select pg_has_role($1::name, 'usage') as ours, current_user as me`, [name]);
+    const { rows } = await client.query(sql`select pg_has_role(${name}::name, 'usage') as ours, current_user as me`);
     if (!rows[0].ours) await join(client, name, rows[0].me);
-    const { rows: ended } = await client.query(
-      `select pg_terminate_backend(pid, $2) from pg_stat_activity where usename = $1`,
-      [name, waitMs],
-    );
+    const { rows: ended } = await client.query(sql`
+      select pg_terminate_backend(pid, ${waitMs}) from pg_stat_activity where usename = ${name}`);
     return ended.length;
   });
 }
@@ -211,35 +201,28 @@ export async function endSessions(db: pg.Pool, name: string, waitMs = terminateM
 /** Drops a login with all that was granted to it. */
 export async function dropLogin(client: Client, name: string): Promise<void> {
   try {
-    const { rows } = await client.query<{ database: string; granted: boolean }>(
-      `select datname as database, exists (
-         select from aclexplode(datacl) a join pg_roles r on r.oid = a.grantee where r.rolname = $1) as granted
-       from pg_database where datname = current_database()`,
-      [name],
-    );
+    const { rows } = await client.query<{ database: string; granted: boolean }>(sql`
+      select datname as database, exists (
+        select from aclexplode(datacl) a join pg_roles r on r.oid = a.grantee where r.rolname = ${name}) as granted
+      from pg_database where datname = current_database()`);
     if (rows[0]!.granted) await client.query(`revoke all on database ${id(rows[0]!.database)} from ${id(name)}`);
-    const { rows: lake } = await client.query(
-      `select from pg_namespace n cross join aclexplode(n.nspacl) a join pg_roles r on r.oid = a.grantee
-       where n.nspname = 'lake' and r.rolname = $1`,
-      [name],
-    );
+    const { rows: lake } = await client.query(sql`
+      select from pg_namespace n cross join aclexplode(n.nspacl) a join pg_roles r on r.oid = a.grantee
+      where n.nspname = 'lake' and r.rolname = ${name}`);
     if (lake.length > 0) {
       await client.query(`revoke all on all tables in schema lake from ${id(name)}`);
       await client.query(`revoke all on schema lake from ${id(name)}`);
     }
     // Everybody may create large objects, and a role that owns some cannot be dropped.
-    await client.query(
-      `select lo_unlink(l.oid) from pg_largeobject_metadata l join pg_roles r on r.oid = l.lomowner where r.rolname = $1`,
-      [name],
-    );
+    await client.query(sql`
+      select lo_unlink(l.oid) from pg_largeobject_metadata l join pg_roles r on r.oid = l.lomowner where r.rolname = ${name}`);
     await client.query(`drop role ${id(name)}`);
   } catch (error) {
     if (!(error instanceof pg.DatabaseError) || error.code !== '2BP01') throw error;
     throw new ShelfdeskError(
       `${name} can log in no more, but its role cannot be removed: ${error.detail ?? error.message}`,
       `The role that granted more must take it back (\`reassign owned by ${name} to …\`, \`drop owned by ${name}\`); then run the same again.`,
-      exitCodes.failed,
-      error,
+      { cause: error },
     );
   }
 }
@@ -255,13 +238,12 @@ async function requireGroup(client: Client, group: string): Promise<void> {
     `select case when pg_has_role(p.proowner, 'usage') then sync.settle_roles() else '{}' end as missing
      from pg_proc p where p.oid = 'sync.settle_roles()'::regprocedure`,
   );
-  const { rowCount } = await client.query('select from pg_roles where rolname = $1 and not rolcanlogin', [group]);
+  const { rowCount } = await client.query(sql`select from pg_roles where rolname = ${group} and not rolcanlogin`);
   if (rowCount !== 0) return;
   throw new ShelfdeskError(
     rows[0]!.missing.find(one => one.includes(`${group},`) || one.startsWith(`${group} `)) ??
       `there is no role ${group}`,
     `As a superuser: \`${makeRoles}\`. Then run \`npx shelfdesk migrate\` and the same again.`,
-    exitCodes.failed,
   );
 }
 
@@ -293,8 +275,7 @@ async function allowed<T>(db: pg.Pool, group: string, work: () => Promise<T>): P
     throw new ShelfdeskError(
       `role ${me} may not do that: ${error.message}`,
       `Run it as the role that owns the tables. It has to make roles; as a superuser: \`alter role ${me} createrole\`, and \`grant ${group} to ${me} with admin option\`.`,
-      exitCodes.failed,
-      error,
+      { cause: error },
     );
   }
 }

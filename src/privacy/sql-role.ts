@@ -9,7 +9,8 @@ import { type Client, sessionSettings, streamOf, transaction } from '../engine/d
 import { lineFor } from '../engine/database/session/connection-url.ts';
 import { isPooled } from '../engine/database/session/pooler.ts';
 import { connectSession, type SessionSettings, sessionTo, watch } from '../engine/database/session/session.ts';
-import { exitCodes, isAway, ShelfdeskError } from '../errors.ts';
+import { query, raw, sql } from '../engine/database/sql.ts';
+import { isAway, ShelfdeskError } from '../errors.ts';
 import {
   dropLogin,
   endSessions,
@@ -92,7 +93,6 @@ export async function openAsker({ pg: db, url }: { pg: pg.Pool; url: string }, n
     throw new ShelfdeskError(
       `role ${me} may do more than use this database, and no login that can only read could be made: ${why}`,
       remedy,
-      exitCodes.failed,
     );
   return {
     ...(await ofPool(db)),
@@ -118,13 +118,11 @@ export async function openOwnReader(
   const login: Login = {
     ...{ group: groupOf(pii), prefix: ofAgents, settings: { statement_timeout: ms } },
     async enter(client, name) {
-      await client.query(
-        'insert into sync.readers (role_name, accounts, pii, created_at, created_by) values ($1, $2, $3, $4, $5)',
-        [name, accounts, pii, now, 'mcp'],
-      );
+      await client.query(sql`
+        insert into sync.readers (role_name, accounts, pii, created_at, created_by) values (${name}, ${accounts}, ${pii}, ${now}, ${'mcp'})`);
     },
     async leave(client, name) {
-      await client.query('delete from sync.readers where role_name = $1', [name]);
+      await client.query(sql`delete from sync.readers where role_name = ${name}`);
     },
   };
   try {
@@ -137,8 +135,7 @@ export async function openOwnReader(
     throw new ShelfdeskError(
       `no reader could be made for this question: ${error.message}`,
       'DATABASE_URL has to be a role that owns the tables and may create readers (docs/how-to/let-readers-in.md).',
-      exitCodes.failed,
-      error,
+      { cause: error },
     );
   }
 }
@@ -188,7 +185,6 @@ async function requireUser(client: pg.Client, name: string): Promise<void> {
   throw new ShelfdeskError(
     `the pooler at DATABASE_URL logs everybody in as ${rows[0]!.user}`,
     'Take user= out of the database in pgbouncer.ini and set auth_query (docs/how-to/use-tls.md), or name the address of PostgreSQL itself.',
-    exitCodes.failed,
   );
 }
 
@@ -200,18 +196,15 @@ const drop = (db: pg.Pool, name: string, { leave }: Login) =>
 
 /** If the role, or its rights on new tables, are missing, the owner of the tables grants them. */
 async function requireRights(client: Client, group: string): Promise<void> {
-  const { rows } = await client.query<{
+  const { there, settles, may_connect, database } = await query(client).row<{
     there: boolean;
     settles: boolean | null;
     may_connect: boolean;
     database: string;
-  }>(
-    `select exists (select from pg_roles where rolname = $1 and not rolcanlogin) as there, current_database() as database,
-       coalesce((select has_database_privilege(oid, current_database(), 'connect') from pg_roles where rolname = $1), true) as may_connect,
-       (select pg_has_role(p.proowner, 'usage') from pg_proc p where p.oid = to_regprocedure('sync.settle_roles()')) as settles`,
-    [group],
-  );
-  const { there, settles, may_connect, database } = rows[0]!;
+  }>`
+    select exists (select from pg_roles where rolname = ${group} and not rolcanlogin) as there, current_database() as database,
+    coalesce((select has_database_privilege(oid, current_database(), 'connect') from pg_roles where rolname = ${group}), true) as may_connect,
+    (select pg_has_role(p.proowner, 'usage') from pg_proc p where p.oid = to_regprocedure('sync.settle_roles()')) as settles`;
   if (!there && settles) await client.query('select sync.settle_roles()');
   // Rights are checked only if the tables exist.
   if (!there && settles === null) await client.query(`create role ${group} nologin`);
@@ -219,12 +212,10 @@ async function requireRights(client: Client, group: string): Promise<void> {
 }
 
 async function removeForgotten(db: pg.Pool, now: Date, login: Login): Promise<void> {
-  const { rows } = await db.query<{ name: string }>(
-    `select r.rolname::text as name from pg_roles r
-     where r.rolname ~ '^${login.prefix}_[a-z0-9]+$' and r.rolvaliduntil < $1
-       and not exists (select from pg_stat_activity a where a.usesysid = r.oid)`,
-    [now],
-  );
+  const { rows } = await db.query<{ name: string }>(sql`
+    select r.rolname::text as name from pg_roles r
+    where r.rolname ~ '^${raw(login.prefix)}_[a-z0-9]+$' and r.rolvaliduntil < ${now}
+      and not exists (select from pg_stat_activity a where a.usesysid = r.oid)`);
   // Logins of a concurrent command, or of another owner on this server, stay.
   for (const { name } of rows) await drop(db, name, login).catch(() => {});
 }

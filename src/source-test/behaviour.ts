@@ -1,5 +1,6 @@
 /** What a declaration leaves open: how the service behaves within it, and what it may not do without losing records. */
 
+import type { Tells } from '../sources/try/finding.ts';
 import type { Meaning } from './meaning.ts';
 
 /** How a service behaves. What is undefined is as the declaration means it. */
@@ -16,17 +17,22 @@ export interface Behaviour {
   readonly cap?: number;
   /** A reply that is declared as the whole list is cut as well. */
   readonly cutsWhole?: boolean;
-  readonly order?: 'id' | 'created' | 'changed' | 'descending';
+  /** `declared`: as the declaration means it, and nobody has to ask. */
+  readonly order?: 'declared' | 'id' | 'created' | 'changed' | 'descending';
   readonly cursor?: 'place' | 'offset' | 'time';
   readonly since?: 'changed' | 'created' | 'ignored';
   /** A list begins so much earlier than it is asked for. */
   readonly slackMs?: number;
   /** The process that reads is killed, and requests fail. */
   readonly fails?: boolean;
+  /** Others have used the longest limit up but for one request, and requests come quickly. */
+  readonly shared?: boolean;
+  /** How the service writes when a limit ends. Default: seconds, unless the header is named otherwise. */
+  readonly writes?: 'date' | 'milliseconds' | 'time';
 }
 
-/** What the answers of a real service have told. */
-export type Told = Partial<Omit<Behaviour, 'ties' | 'fails'>>;
+/** What a try has told of each stream. */
+export type AllTold = Readonly<Record<string, Tells>>;
 
 /** A behaviour with its name for people. */
 interface Case {
@@ -42,30 +48,45 @@ const leastLateMs = 5000;
 /** How late a change may be listed by the declaration. */
 const lateWithin = (lookbackMs: number): number => Math.max(leastLateMs, lookbackMs - 2000);
 
-/** Behaviours that the declaration allows. What was told holds in all of them. */
-export function allowedCases(lookbackMs: number, told: Told): Case[] {
-  const lateMs = told.lateMs ?? lateWithin(lookbackMs);
-  const cases: Case[] = [
+/** Behaviours that the declaration allows. */
+export function allowedCases(lookbackMs: number): Case[] {
+  const lateMs = lateWithin(lookbackMs);
+  return [
     { says: 'changes between requests', behaviour: plain },
     { says: 'many changes in one second', behaviour: { ...plain, grainMs: 1000, ties: true, inclusive: false } },
     { says: 'changes that are listed late', behaviour: { ...plain, grainMs: 1000, lateMs } },
     { says: 'pages that are shorter than asked for', behaviour: { ...plain, ties: true, cap: 0.7 } },
     { says: 'failures and kills', behaviour: { ...plain, grainMs: 1000, fails: true, lateMs, inclusive: false } },
   ];
-  const held = Object.fromEntries(Object.entries(told).filter(([name]) => name !== 'lateMs'));
-  return cases.map(one => ({ ...one, behaviour: { ...one.behaviour, ...held } }));
 }
 
+/** Others use the account as well: what the declaration says of its limits, and then how the service may write them otherwise. */
+export function limitCases(headers: ReadonlyMap<string, string>): Case[] {
+  const shared = { ...plain, shared: true };
+  const [resets] = [...headers].find(([, tells]) => tells === 'resets') ?? [];
+  const ends = resets === undefined ? [] : (['date', 'milliseconds', 'time'] as const);
+  return [
+    { says: 'others use the same limits', behaviour: shared },
+    ...ends.map(writes => ({ says: `${resets} is ${written[writes]}`, behaviour: { ...shared, writes } })),
+    ...(ends.length > 0 ? [] : [{ says: 'Retry-After is a date', behaviour: { ...shared, writes: 'date' } as const }]),
+  ];
+}
+const written = { date: 'a date', milliseconds: 'in milliseconds', time: 'in seconds since 1970' } as const;
+
 /** What the declaration of a stream rests on: a service that behaves otherwise may lose records. What was told is known. */
-export function otherCases({ stream, pages, order }: Meaning, lookbackMs: number, told: Told): Case[] {
+export function otherCases({ stream, pages, order }: Meaning, lookbackMs: number, told: Tells = {}): Case[] {
   const { kind } = stream;
   const isTimed = kind === 'incremental' || kind === 'created';
-  if (kind === 'details' || kind === 'feed') return [];
+  if (kind === 'details') return [];
   const field = isTimed ? String(stream.options.cursor) : '';
-  const cases: (Case & { readonly about: keyof Told })[] = [];
-  const add = (about: keyof Told, says: string, change: Partial<Behaviour>) =>
+  const cases: (Case & { readonly about: keyof Behaviour })[] = [];
+  const add = (about: keyof Behaviour, says: string, change: Partial<Behaviour>) =>
     cases.push({ about, says, behaviour: { ...plain, grainMs: 1000, ...change } });
-  if (isTimed) {
+  if (kind === 'feed') {
+    add('order', 'the ids of its events do not grow', { order: 'id' });
+    const lateMs = lookbackMs + 30_000;
+    add('lateMs', `an event is listed later than ${lookbackMs / 1000} s after its time`, { lateMs });
+  } else if (isTimed) {
     const by = order.by === 'created' ? 'created' : 'changed';
     add('order', `the list is not in the order of ${field}, but of the ids`, { order: 'id' });
     add('order', 'the list shows the latest first', { order: 'descending' });
@@ -85,6 +106,5 @@ export function otherCases({ stream, pages, order }: Meaning, lookbackMs: number
   }
   if (pages.type === 'single_page') add('cap', 'a reply shows the beginning of a long list only', { cutsWhole: true });
   if (pages.type === 'cursor') add('cursor', 'the cursor is a number of records', { cursor: 'offset' });
-  const cleared = cases.filter(({ about }) => told[about] === undefined);
-  return cleared.map(({ says, behaviour }) => ({ says, behaviour: { ...behaviour, ...told } }));
+  return cases.filter(({ about }) => (told as Partial<Behaviour>)[about] === undefined);
 }

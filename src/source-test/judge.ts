@@ -104,7 +104,7 @@ function tablesOf(world: World, shelf: Shelf, due: Due): Table[] {
   const deletions = deletionsAreDue(world, shelf, due);
   const gone = new Set([...shelf.items.values()].filter(({ deleted }) => deleted).map(({ id }) => id));
   const mayHaveMore = (id: string) => !deletions && gone.has(id);
-  const rowOf = (item: Item) => written(item, lastOf(item), shelf, world.behaviour.grainMs);
+  const rowOf = (item: Item) => written(item, lastOf(item), shelf);
   const isCertain = (item: Item) => editIsDue(shelf, item, due) || item.versions.length === 1;
   const whole = { stream: name, table: name, record, mayHaveMore };
   const expected = new Map(shelf.living.map(item => [item.id, isCertain(item) ? rowOf(item) : undefined]));

@@ -54,7 +54,7 @@ export function askedOf(meanings: readonly Meaning[], path: string, query: URLSe
 export function answer(world: World, { meaning, kind, id }: Asked, query: URLSearchParams): Answer {
   const { name } = meaning;
   const shelf = world.shelves.get(name)!;
-  const show = (item: Item, of = shelf) => written(item, shownOf(item, world.nowMs)!, of, world.behaviour.grainMs);
+  const show = (item: Item, of = shelf) => written(item, shownOf(item, world.nowMs)!, of);
   const none = { stream: name, status: 404, body: { error: 'not found' }, ids: [] };
   if (kind === 'one') {
     const item = shelf.items.get(id);
@@ -67,31 +67,32 @@ export function answer(world: World, { meaning, kind, id }: Asked, query: URLSea
     const item = world.shelves.get(parent)?.items.get(id);
     if (item === undefined || shownOf(item, world.nowMs) === undefined) return none;
     const all = (item.details.get(name) ?? []).map(writtenPart);
-    return pageOf(meaning, all, query, world, { place: ({ id }) => id as string, time: () => '' });
+    return pageOf(shelf, all, query, { place: ({ id }) => id as string, time: () => '' });
   }
   if (meaning.instead !== undefined) {
     const other = world.shelves.get(meaning.instead)!;
     const all = other.living.flatMap(item => (shownOf(item, world.nowMs) ? [show(item, other)] : []));
-    return pageOf(meaning, all, query, world, { place: ({ id }) => id as string, time: () => '' });
+    return pageOf(shelf, all, query, { place: ({ id }) => id as string, time: () => '' });
   }
   const items = listed(world, shelf, query);
   const shown = new Map(items.map(item => [show(item), item] as const));
-  return pageOf(meaning, [...shown.keys()], query, world, {
-    place: one => placeOf(world, orderOf(world, meaning), shown.get(one)!),
+  return pageOf(shelf, [...shown.keys()], query, {
+    place: one => placeOf(world, orderOf(shelf), shown.get(one)!),
     time: one => new Date(shownOf(shown.get(one)!, world.nowMs)!.changedMs).toISOString(),
   });
 }
 
-function orderOf({ behaviour }: World, { order, stream }: Meaning): Order {
-  const told = stream.kind === 'feed' ? undefined : behaviour.order;
-  if (told === undefined) return order;
+function orderOf({ behaviour: { order: told = 'declared' }, meaning: { order, stream } }: Shelf): Order {
+  if (told === 'declared' || stream.kind === 'feed') return order;
   return told === 'descending' ? { ...order, descending: !order.descending } : { by: told, descending: false };
 }
 
+const digits = (n: number) => String(n).padStart(16, '0');
+const placeOfId = (id: string) => (/^\d+$/.test(id) ? digits(Number(id)) : id);
+
 /** A text that sorts as the list does. */
 function placeOf({ nowMs }: World, { by }: Order, item: Item): string {
-  const digits = (n: number) => String(n).padStart(16, '0');
-  if (by === 'id') return /^\d+$/.test(item.id) ? digits(Number(item.id)) : item.id;
+  if (by === 'id') return placeOfId(item.id);
   const version = shownOf(item, nowMs)!;
   if (by === 'created') return `${digits(item.createdMs)} ${item.id}`;
   if (by === 'changed') return `${digits(version.changedMs)} ${item.id}`;
@@ -99,18 +100,19 @@ function placeOf({ nowMs }: World, { by }: Order, item: Item): string {
 }
 
 /** The records that a list shows, in its order. */
-function listed(world: World, { meaning, living }: Shelf, query: URLSearchParams): Item[] {
-  const { behaviour, nowMs } = world;
+function listed(world: World, shelf: Shelf, query: URLSearchParams): Item[] {
+  const { nowMs } = world;
+  const { behaviour, meaning, living } = shelf;
   const { stream } = meaning;
-  const order = orderOf(world, meaning);
+  const order = orderOf(shelf);
   const from = startOf(meaning, query, behaviour);
   const by = behaviour.since ?? meaning.since;
   const isAfter = (ms: number) => (behaviour.inclusive ? ms >= from : ms > from);
-  const after = stream.kind === 'feed' ? Number(query.get(stream.options.cursorParam) ?? 0) : 0;
+  const after = stream.kind === 'feed' ? placeOfId(query.get(stream.options.cursorParam) ?? '') : '';
   const found = living.filter(item => {
     const version = shownOf(item, nowMs);
     if (version === undefined) return false;
-    if (stream.kind === 'feed') return Number(item.id) > after;
+    if (stream.kind === 'feed') return placeOfId(item.id) > after;
     if (!meaning.only.every(([field, value]) => String(version.values[field]) === value)) return false;
     return by === undefined || by === 'ignored' || isAfter(by === 'created' ? item.createdMs : version.changedMs);
   });
@@ -136,10 +138,11 @@ interface Places {
   time(one: Shown): string;
 }
 
-function pageOf(meaning: Meaning, all: readonly Shown[], query: URLSearchParams, world: World, places: Places): Answer {
+function pageOf(shelf: Shelf, all: readonly Shown[], query: URLSearchParams, places: Places): Answer {
+  const { meaning, behaviour } = shelf;
   const { pages, name, selector } = meaning;
-  const size = sizeOf(pages, query, world);
-  const kind = world.behaviour.cursor ?? meaning.cursor;
+  const size = sizeOf(pages, query, behaviour);
+  const kind = behaviour.cursor ?? meaning.cursor;
   const body: Record<string, unknown> = {};
   let records = pages.type === 'single_page' ? cut(all, 0, size) : all;
   if (pages.type === 'offset') records = cut(all, Number(query.get(pages.offsetParam) ?? 0), size);
@@ -149,7 +152,7 @@ function pageOf(meaning: Meaning, all: readonly Shown[], query: URLSearchParams,
   }
   if (pages.type === 'cursor') {
     const token = query.get(pages.cursorParam);
-    const descends = orderOf(world, meaning).descending;
+    const descends = orderOf(shelf).descending;
     const behind = (one: Shown) => {
       if (token === null) return true;
       if (kind === 'time') return Date.parse(places.time(one)) > Date.parse(token);
@@ -179,8 +182,7 @@ const cut = (all: readonly Shown[], from: number, size: number) => all.slice(fro
 /** A reply that shows the beginning of a list only shows so many. */
 const mostOfWhole = 20;
 
-function sizeOf(pages: Paginator, query: URLSearchParams, { behaviour }: World): number {
-  const { cap = 1, cutsWhole } = behaviour;
+function sizeOf(pages: Paginator, query: URLSearchParams, { cap = 1, cutsWhole }: Behaviour): number {
   if (pages.type === 'single_page') return cutsWhole ? mostOfWhole : Number.POSITIVE_INFINITY;
   const asked = Number((pages.limitParam && query.get(pages.limitParam)) || pages.limit);
   return Math.min(asked, Math.max(2, Math.round(pages.limit * cap)));

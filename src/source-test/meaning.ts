@@ -55,8 +55,10 @@ function timesOf(stream: DeclaredStream): Map<string, TimeMeaning> {
   const fields = Object.entries(stream.record.fields as Record<string, Facts>).filter(([, facts]) => isTime(facts));
   const cursor = stream.kind === 'incremental' || stream.kind === 'created' ? String(stream.options.cursor) : '';
   const usual = stream.kind === 'created' ? 'created' : 'changed';
+  const ofEvent = stream.kind === 'feed' ? [stream.options.at, stream.options.deletes?.at] : [];
   const told = fields.flatMap(([name]) => {
-    const meaning = meaningOfName(name) ?? (name === cursor ? usual : undefined);
+    const told = ofEvent.includes(name) ? 'created' : meaningOfName(name);
+    const meaning = told ?? (name === cursor ? usual : undefined);
     return meaning === undefined ? [] : [[name, meaning] as const];
   });
   const times = new Map(told);
@@ -117,6 +119,14 @@ function insteadOf(stream: DeclaredStream, all: readonly DeclaredStream[]): stri
     ?.record.name;
 }
 
+/** Types of events that a feed of deletions does not name. */
+function unburied({ kind, record, options }: DeclaredStream): readonly string[] {
+  const deletes = kind === 'feed' ? options.deletes : undefined;
+  if (deletes === undefined || !('type' in deletes)) return [];
+  const { values = [] } = (record.fields as Readonly<Record<string, Facts>>)[deletes.type]!;
+  return values.filter(word => !Object.hasOwn(deletes.of, word));
+}
+
 function meaningOf(stream: DeclaredStream, { paginator, dataSelector, streams }: Service<string>): Meaning {
   const times = timesOf(stream);
   const { name } = stream.record;
@@ -143,6 +153,7 @@ function meaningOf(stream: DeclaredStream, { paginator, dataSelector, streams }:
     ...(cursor === 'offset' ? ['the cursor is a number of records'] : []),
     ...(cursor === 'time' ? ['the cursor is the time of the last record'] : []),
     ...only.map(([field, value]) => `the list shows records whose ${field} is ${value} only`),
+    ...unburied(stream).map(word => `an event of the type ${word} deletes nothing`),
     ...(instead === undefined ? [] : [`${stream.options.dataSelector} holds records of ${instead}`]),
   ];
   const selector = stream.options.dataSelector ?? dataSelector;

@@ -10,12 +10,13 @@ import { openWays } from '../engine/http/ways.ts';
 import { readsOf, runStream } from '../engine/load/run-stream.ts';
 import { nameAccount } from '../engine/runs/accounts/accounts.ts';
 import { openRun, readProgress, type StreamProgress } from '../engine/runs/runs.ts';
-import { Interrupted } from '../errors.ts';
+import { Interrupted, Spent } from '../errors.ts';
 import { OpenStack } from '../open-stack.ts';
 import { filterOf } from '../privacy/fields/field-rules.ts';
-import type { Source, Stream } from '../sources/source.ts';
+import type { Connection, Source, Stream } from '../sources/source.ts';
 import type { TestClock } from './clock.ts';
 import { rngOf } from './rng.ts';
+import { secondMs } from './world.ts';
 
 type Kind = 'sync' | 'backfill' | 'sweep';
 
@@ -33,6 +34,16 @@ export async function openGround(url: string): Promise<Ground> {
   stack.defer(() => ledger.end());
   const opened = stack.move();
   return { pool, ledger, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+}
+
+export function connectionTo(source: Source, url: string, account: string): Connection {
+  const values = Object.fromEntries(
+    Object.entries(source.settings).map(([name, { schema }]) => [name, schema.safeParse(undefined).data]),
+  );
+  const key = Object.keys(values).find(name => name.endsWith('_KEY'))!;
+  const of = { account, whereIs: () => 'the test', whereTo: 'in the test' };
+  const configured = source.configure({ ...values, [source.address]: new URL(url), [key]: 'key-of-a-test' }, of);
+  return source.connect(configured)!;
 }
 
 /** A process that reads. Killed, it writes and asks nothing any more, and what it had begun is rolled back. */
@@ -57,7 +68,10 @@ export class Mirror {
   readonly #clock: TestClock;
   readonly #url: string;
   readonly account: string;
+  readonly connection: Connection;
   #life = new Life();
+  /** Until when the engine has put its work off. */
+  #untilMs: number | undefined;
 
   constructor(ground: Ground, source: Source, clock: TestClock, { url, account }: { url: string; account: string }) {
     this.#ground = ground;
@@ -65,6 +79,7 @@ export class Mirror {
     this.#clock = clock;
     this.#url = url;
     this.account = account;
+    this.connection = connectionTo(source, url, account);
   }
 
   async open(lookbackMs: number): Promise<void> {
@@ -82,8 +97,17 @@ export class Mirror {
     this.#life.gone.abort(new Interrupted());
   }
 
-  /** Reads a stream to its end. A process that is killed is followed by another one. */
+  /** Reads a stream to its end. What the engine puts off until the limits allow it is read then. */
   async read(stream: Stream, kind: Kind): Promise<StreamProgress> {
+    const read = await this.#read(stream, kind);
+    if (this.#untilMs === undefined) return read;
+    this.#clock.move(Math.max(secondMs, this.#untilMs - this.#clock.now()));
+    this.#untilMs = undefined;
+    return this.read(stream, kind);
+  }
+
+  /** A process that is killed is followed by another one. */
+  async #read(stream: Stream, kind: Kind): Promise<StreamProgress> {
     const { pool } = this.#ground;
     const { account } = this;
     const now = new Date(this.#clock.now());
@@ -106,16 +130,7 @@ export class Mirror {
     const random = rngOf(run);
     const log = openLog({ logLevel: 'silent' });
     await using ways = openWays();
-    const values = Object.fromEntries(
-      Object.entries(source.settings).map(([name, { schema }]) => [name, schema.safeParse(undefined).data]),
-    );
-    const key = Object.keys(values).find(name => name.endsWith('_KEY'))!;
-    const of = { account: this.account, whereIs: () => 'the test', whereTo: 'in the test' };
-    const configured = source.configure(
-      { ...values, [source.address]: new URL(this.#url), [key]: 'key-of-a-test' },
-      of,
-    );
-    const open = openSource(source, source.connect(configured)!, {
+    const open = openSource(source, this.connection, {
       ...{ account: this.account, ledger: mortal(ledger, life, clock), log, clock, random, ways, replyBytes },
       filter: filterOf(undefined),
       now: () => clock.now(),
@@ -126,7 +141,9 @@ export class Mirror {
       claimant: { worker: never, job: 'test' },
     };
     const work = { account: this.account, run, stream: stream.key };
-    await runStream(ctx, work, readsOf(stream, kind)).catch(() => {});
+    await runStream(ctx, work, readsOf(stream, kind)).catch(({ cause }: Error) => {
+      if (cause instanceof Spent) this.#untilMs = cause.until.getTime();
+    });
     if (!life.isOver) await open.send.book();
   }
 }

@@ -1,8 +1,9 @@
 /** One play: a world of a seed, what happens to it while the engine reads it, and what the mirror has wrong in the end. */
 import { lookbackSecondsOf, serviceOf } from '../sources/service/service.ts';
 import type { Source, Stream } from '../sources/source.ts';
-import type { Behaviour } from './behaviour.ts';
+import type { AllTold, Behaviour } from './behaviour.ts';
 import { TestClock } from './clock.ts';
+import { Gate } from './gate.ts';
 import { absent, type Finding, judge } from './judge.ts';
 import type { Answer } from './lists.ts';
 import { type Meaning, meaningsOf } from './meaning.ts';
@@ -45,6 +46,7 @@ export interface Played {
   readonly findings: readonly Finding[];
   readonly story: readonly Line[];
   readonly requests: number;
+  readonly gate: Pick<Gate, 'refusals' | 'idleMs'>;
 }
 
 /** What a play needs: a source whose pages are small, and where it is served and mirrored. */
@@ -52,12 +54,14 @@ export interface Stage {
   readonly source: Source;
   readonly ground: Ground;
   readonly served: Served;
+  readonly told: AllTold;
   /** A name for the account of the next play. */
   nextAccount(): string;
 }
 
 const beginMs = Date.UTC(2026, 2, 2, 10);
 const requestMs = 350;
+const quickMs = 20;
 const betweenMs = 45 * secondMs;
 const dayMs = 86_400_000;
 
@@ -70,6 +74,7 @@ export async function play(stage: Stage, script: Script): Promise<Played> {
 class Playing implements Played {
   readonly findings: Finding[] = [];
   readonly story: Line[] = [];
+  readonly gate: Gate;
   requests = 0;
   readonly #stage: Stage;
   readonly #script: Script;
@@ -87,15 +92,16 @@ class Playing implements Played {
   #counts = new Map<string, number>();
 
   constructor(stage: Stage, script: Script) {
-    const { source, ground, served } = stage;
+    const { source, ground, served, told } = stage;
     const service = serviceOf(source)!;
     this.#stage = stage;
     this.#script = script;
     this.#meanings = meaningsOf(service).filter(({ name }) => script.streams.includes(name));
     this.#lookbackMs = lookbackSecondsOf(service) * secondMs;
     this.#rng = rngOf(script.seed);
-    this.#world = new World(this.#meanings, script.behaviour, beginMs);
+    this.#world = new World(this.#meanings, script.behaviour, told, beginMs);
     this.#mirror = new Mirror(ground, source, this.#clock, { url: served.url, account: stage.nextAccount() });
+    this.gate = new Gate(service.limits, this.#mirror.connection.dialect, script.behaviour, beginMs);
     this.#left = new Set(script.events);
   }
 
@@ -110,7 +116,9 @@ class Playing implements Played {
       if (stream.kind !== 'details' && !isFedByDeletions(this.#meanings, name)) this.#world.fill(name, records, tie);
     await this.#mirror.open(this.#lookbackMs);
     const [world, meanings] = [this.#world, this.#meanings];
-    served.play = { world, meanings, arrives: stream => this.#arrives(stream), answered: this.#answered };
+    const refused = (path: string) => this.#say('reader', `GET ${path} is refused at the limit`);
+    const arrives = (stream: string) => this.#arrives(stream);
+    served.play = { world, meanings, gate: this.gate, arrives, answered: this.#answered, refused };
     for (const phase of phases) {
       this.#phase = phase;
       await this.#act();
@@ -141,7 +149,7 @@ class Playing implements Played {
 
   #arrives(stream: string): Fault | undefined {
     this.requests++;
-    this.#clock.move(requestMs);
+    this.#clock.move(this.#script.behaviour.shared ? quickMs : requestMs);
     const n = (this.#counts.get(stream) ?? 0) + 1;
     this.#counts.set(stream, n);
     const fault = this.#due(event => event.stream === stream && event.at > 0 && event.at <= n);

@@ -55,6 +55,15 @@ export function scriptOf(seed: number, meanings: readonly Meaning[], behaviour: 
   return { seed, behaviour, records, tie, phases, events, streams: meanings.map(({ name }) => name) };
 }
 
+/** One list is read three times while others use the account as well, and the service asks for a pause. */
+export function limitScriptOf(seed: number, meanings: readonly Meaning[], behaviour: Behaviour): Script {
+  const lists = meanings.filter(({ stream }) => stream.kind !== 'details');
+  const { name } = lists.find(({ stream }) => stream.kind !== 'feed') ?? lists[0]!;
+  const event: Event = { phase: 'third', at: 1, stream: name, what: 'limit' };
+  const records = Math.round(mostPerPage * 2.6);
+  return { seed, behaviour, records, tie: 1, phases: ['first', 'second', 'third'], events: [event], streams: [name] };
+}
+
 const hasDetails = ({ name }: Meaning, all: readonly Meaning[]): boolean =>
   all.some(({ stream }) => stream.kind === 'details' && stream.options.parent === name);
 
@@ -72,6 +81,10 @@ function movesIn(rng: Rng, meaning: Meaning, kinds: readonly Op[], { ties, lateM
       const op = pick(rng, kinds);
       events.push(eventOf(rng, meaning, op, phase, rng() < late));
     }
+  // What is deleted while a whole list is read moves the records behind it.
+  if (meaning.stream.kind === 'full refresh' && meaning.pages.type !== 'single_page')
+    for (const phase of ['first', 'second'] as const)
+      for (const at of [2, 3]) events.push({ ...eventOf(rng, meaning, 'delete', phase), at });
   if (lateMs > 0)
     for (const op of kinds.filter(one => one === 'create' || one === 'edit'))
       events.push({ ...eventOf(rng, meaning, op, 'second', true), at: 0 });

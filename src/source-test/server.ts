@@ -1,6 +1,7 @@
 /** The derived service over HTTP. Before each reply the world moves. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { Gate } from './gate.ts';
 import { type Answer, answer, askedOf } from './lists.ts';
 import type { Meaning } from './meaning.ts';
 import type { World } from './world.ts';
@@ -11,9 +12,11 @@ export type Fault = 'kill' | 'refuse' | 'reset' | 'limit';
 interface Play {
   readonly world: World;
   readonly meanings: readonly Meaning[];
+  readonly gate: Gate;
   /** Called before each reply: time passes, and what is due happens. */
   arrives(stream: string): Fault | undefined;
   answered(path: string, answer: Answer): void;
+  refused(path: string): void;
 }
 
 export interface Served extends AsyncDisposable {
@@ -31,17 +34,24 @@ export async function serve(): Promise<Served> {
     const asked = askedOf(play.meanings, url.pathname, url.searchParams);
     const fault = asked && play.arrives(asked.meaning.name);
     if (fault === 'reset') return request.socket.destroy();
+    const { nowMs } = play.world;
+    const { refused, headers } = play.gate.pass(nowMs);
     const reply = (status: number, body: unknown) => {
-      const date = new Date(play.world.nowMs).toUTCString();
-      const after = fault === 'limit' ? { 'retry-after': '2' } : {};
+      const more = fault === 'limit' && !refused ? play.gate.pause(nowMs) : headers;
       response.sendDate = false;
-      response.writeHead(status, { 'content-type': 'application/json', date, ...after });
+      const date = new Date(nowMs).toUTCString();
+      response.writeHead(status, { ...more, 'content-type': 'application/json', date });
       response.end(JSON.stringify(body));
     };
+    const path = decodeURIComponent(url.pathname + url.search);
+    if (refused) {
+      play.refused(path);
+      return reply(429, {});
+    }
     if (fault !== undefined) return reply(statuses[fault], {});
     if (asked === undefined) return reply(404, { error: 'no such path' });
     const said = answer(play.world, asked, url.searchParams);
-    play.answered(decodeURIComponent(url.pathname + url.search), said);
+    play.answered(path, said);
     reply(said.status, said.body);
   });
   await new Promise<void>(listening => server.listen(0, '127.0.0.1', listening));

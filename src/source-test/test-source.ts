@@ -3,15 +3,18 @@
  * behave. What goes wrong refutes the declaration, with the shortest story.
  */
 import { migrate, ownSql } from '../engine/database/migrate.ts';
+import type { Dialect } from '../engine/http/dialect.ts';
 import { OpenStack } from '../open-stack.ts';
-import { lookbackSecondsOf, serviceOf } from '../sources/service/service.ts';
+import { lookbackSecondsOf, type Service, serviceOf } from '../sources/service/service.ts';
 import type { Source } from '../sources/source.ts';
-import { allowedCases, otherCases, type Told } from './behaviour.ts';
+import { count, duration } from '../words.ts';
+import { type AllTold, allowedCases, limitCases, otherCases } from './behaviour.ts';
+import { headersOf, misread } from './gate.ts';
 import type { Finding, Wrong } from './judge.ts';
 import { type Meaning, meaningsOf } from './meaning.ts';
-import { openGround } from './mirror.ts';
+import { connectionTo, openGround } from './mirror.ts';
 import { type Line, type Played, play, type Script } from './play.ts';
-import { scriptOf, withSmallPages } from './script.ts';
+import { limitScriptOf, scriptOf, withSmallPages } from './script.ts';
 import { serve } from './server.ts';
 import { shortest } from './shrink.ts';
 
@@ -33,7 +36,7 @@ interface Verdict {
   readonly notes: readonly string[];
   /** In all plays, as the declaration allows them. */
   readonly wrong: Readonly<Record<Wrong, number>>;
-  /** What the service may not do, and the records that are wrong if it does; 0: it does not matter. */
+  /** Of a declaration that is right: what the service may not do, and the records that are wrong if it does; 0: it does not matter. */
   readonly restsOn: readonly { readonly says: string; readonly wrong: number }[];
 }
 
@@ -43,13 +46,20 @@ export interface Tested {
   readonly plays: number;
   readonly requests: number;
   readonly streams: readonly Verdict[];
+  readonly limits: {
+    /** Requests that the service has refused at its limits, in all plays. */
+    readonly refusals: number;
+    /** What refutes the declaration. */
+    readonly wrong: readonly string[];
+    readonly restsOn: readonly string[];
+  };
   readonly refutations: readonly Refutation[];
 }
 
 interface Options {
   /** Of an empty database. */
   readonly url: string;
-  readonly told?: Told;
+  readonly told?: AllTold;
   readonly seed?: number;
   readonly seeds?: number;
   readonly signal?: AbortSignal;
@@ -57,8 +67,10 @@ interface Options {
   readonly tell?: (says: string) => void;
 }
 
+/** Each case has a world of its own. */
+const othersAt = 1000;
 /** A world may have nothing that a behaviour loses. */
-const worldsOfOthers = 4;
+const worldsOfOthers = 2;
 
 /** `source`: one that `defineService` has made. */
 export async function testSource(
@@ -74,10 +86,12 @@ export async function testSource(
   const meanings = meaningsOf(serviceOf(small)!);
   let plays = 0;
   let requests = 0;
+  let refusals = 0;
   const run = async (script: Script): Promise<Played> => {
     signal?.throwIfAborted();
-    const played = await play({ source: small, ground, served, nextAccount: () => `play${++plays}` }, script);
+    const played = await play({ source: small, ground, served, told, nextAccount: () => `play${++plays}` }, script);
     requests += played.requests;
+    refusals += played.gate.refusals;
     return played;
   };
 
@@ -85,11 +99,11 @@ export async function testSource(
   const refutations: Refutation[] = [];
   const lookbackMs = lookbackSecondsOf(declared) * 1000;
   for (let n = seed; n < seed + seeds; n++)
-    for (const { says, behaviour } of allowedCases(lookbackMs, told)) {
+    for (const [i, { says, behaviour }] of allowedCases(lookbackMs).entries()) {
       const open = meanings.filter(({ name }) => !refutations.some(({ stream }) => stream === name));
       if (open.length === 0) break;
       tell(`${says}, seed ${n}`);
-      const script = scriptOf(n, withParents(open, meanings), behaviour);
+      const script = scriptOf(n + i * othersAt, withParents(open, meanings), behaviour);
       const played = await run(script);
       const found = causes(played.findings, meanings);
       for (const { stream, wrong } of found) counts.get(stream)![wrong]++;
@@ -101,10 +115,18 @@ export async function testSource(
         refutations.push({ stream, wrong: finding.wrong, says: finding.says, when: says, seed: n, story: last.story });
       }
     }
+  const alone = refusals;
+  const limits = await tryLimits(run, {
+    seed,
+    meanings,
+    alone,
+    limits: declared.limits,
+    dialect: connectionTo(source, served.url, '').dialect,
+  });
   const restsOn = new Map<string, Verdict['restsOn'][number][]>();
-  for (const meaning of meanings) {
-    if (refutations.some(({ stream }) => stream === meaning.name)) continue;
-    for (const one of otherCases(meaning, lookbackMs, told)) {
+  const isRight = refutations.length === 0 && limits.wrong.length === 0;
+  for (const meaning of isRight ? meanings : []) {
+    for (const one of otherCases(meaning, lookbackMs, told[meaning.name])) {
       tell(`${meaning.name}: ${one.says}`);
       let wrong = 0;
       for (let n = seed; n < seed + worldsOfOthers && wrong === 0; n++) {
@@ -115,12 +137,52 @@ export async function testSource(
     }
   }
   return {
-    ...{ source: source.name, isRight: refutations.length === 0, plays, requests, refutations },
+    ...{ source: source.name, isRight },
+    ...{ plays, requests, refutations, limits: { refusals, ...limits } },
     streams: meanings.map(({ name, stream, notes }) => ({
       ...{ stream: name, kind: stream.kind, notes, wrong: counts.get(name)! },
       restsOn: restsOn.get(name) ?? [],
     })),
   };
+}
+
+/** A service may begin a period a little later than its clock and ours say. */
+const longestIdleMs = 300_000;
+
+/** Others use the account as well: whether the mirror keeps within the limits that the service tells of. */
+async function tryLimits(
+  run: (script: Script) => Promise<Played>,
+  {
+    seed,
+    meanings,
+    limits,
+    dialect,
+    alone,
+  }: Pick<Service<string>, 'limits'> & {
+    readonly seed: number;
+    readonly meanings: readonly Meaning[];
+    readonly dialect: Dialect;
+    /** Refusals in the plays before. */
+    readonly alone: number;
+  },
+): Promise<Omit<Tested['limits'], 'refusals'>> {
+  const headers = headersOf(limits, dialect);
+  const knowsEnd = limits.some(({ resets }) => resets !== undefined) || [...headers.values()].includes('resets');
+  const wrong =
+    alone > 0 ? [`${count(alone, 'request')} refused at the declared limits, although nobody else uses them`] : [];
+  const restsOn: string[] = [];
+  for (const [n, { says, behaviour }] of limitCases(headers).entries()) {
+    if (wrong.length > 0) break;
+    const { refusals, idleMs } = (await run(limitScriptOf(seed, meanings, behaviour))).gate;
+    const found = [
+      ...(refusals > 0 ? [`${count(refusals, 'request')} refused at the limit`] : []),
+      ...(knowsEnd && idleMs > longestIdleMs ? [`a wait that is ${duration(idleMs / 1000)} too long`] : []),
+    ];
+    const names = misread(limits, headers).map(one => `. ${one}`);
+    if (n === 0) wrong.push(...found.map(one => `${says}: ${one}${names.join('')}`));
+    else if (found.length > 0) restsOn.push(`${says} (${found.join(', ')})`);
+  }
+  return { wrong, restsOn };
 }
 
 /** Streams with the streams that they need. */

@@ -1,7 +1,7 @@
 /** The records of a service, and what happens to them. The truth is the last version of each record; a list may show it later. */
 import { type AnyRecord, type Facts, fieldsThatAre } from '../sources/record/record.ts';
 import type { DeclaredStream } from '../sources/service/declared.ts';
-import type { Behaviour } from './behaviour.ts';
+import type { AllTold, Behaviour } from './behaviour.ts';
 import type { Meaning } from './meaning.ts';
 import { idOf, type Rng } from './rng.ts';
 import { editable, newValue, valuesOf } from './values.ts';
@@ -48,11 +48,13 @@ export const secondMs = 1000;
 /** A stream of the world. */
 export class Shelf {
   readonly meaning: Meaning;
+  readonly behaviour: Behaviour;
   readonly items = new Map<string, Item>();
   made = 0;
 
-  constructor(meaning: Meaning) {
+  constructor(meaning: Meaning, behaviour: Behaviour) {
     this.meaning = meaning;
+    this.behaviour = behaviour;
   }
 
   get record(): AnyRecord {
@@ -70,13 +72,14 @@ export const shownOf = ({ versions, deleted }: Item, nowMs: number): Version | u
 
 export class World {
   readonly shelves: ReadonlyMap<string, Shelf>;
-  readonly behaviour: Behaviour;
   nowMs: number;
   #edits = 0;
 
-  constructor(meanings: readonly Meaning[], behaviour: Behaviour, nowMs: number) {
-    this.shelves = new Map(meanings.map(meaning => [meaning.name, new Shelf(meaning)]));
-    this.behaviour = behaviour;
+  /** `told`: of a stream, it holds in each behaviour. */
+  constructor(meanings: readonly Meaning[], behaviour: Behaviour, told: AllTold, nowMs: number) {
+    this.shelves = new Map(
+      meanings.map(meaning => [meaning.name, new Shelf(meaning, { ...behaviour, ...told[meaning.name] })]),
+    );
     this.nowMs = nowMs;
   }
 
@@ -84,10 +87,10 @@ export class World {
   fill(name: string, records: number, tie: number): void {
     const shelf = this.shelves.get(name)!;
     // A list that begins early shows it where there is something a second earlier.
-    const stepMs = (this.behaviour.slackMs ?? 0) > 0 ? secondMs : 7 * secondMs;
+    const stepMs = (shelf.behaviour.slackMs ?? 0) > 0 ? secondMs : 7 * secondMs;
     const beganMs = this.nowMs - stepMs * (records + 20);
     for (let n = 0; n < records; n++) {
-      const place = this.behaviour.ties && n >= 3 && n < 3 + tie ? 3 : n;
+      const place = shelf.behaviour.ties && n >= 3 && n < 3 + tie ? 3 : n;
       this.#add(shelf, beganMs + place * stepMs, 0);
     }
   }
@@ -95,7 +98,7 @@ export class World {
   /** Carries it out, and says what it was. Undefined: there is nothing that it could happen to. */
   happen({ op, stream, x, late }: Happening, tie: number, rng: Rng): string | undefined {
     const shelf = this.shelves.get(stream)!;
-    const lateMs = late ? this.behaviour.lateMs : 0;
+    const lateMs = late ? shelf.behaviour.lateMs : 0;
     const living = shelf.living.filter(item => shownOf(item, this.nowMs) !== undefined);
     const item = living[Math.floor(x * living.length)];
     const named = (one: Item) => `${one.id} of ${stream}`;
@@ -148,17 +151,12 @@ export class World {
     return this.shelves.get(name)!.meaning.stream;
   }
 
-  #grained(ms: number): number {
-    const { grainMs } = this.behaviour;
-    return Math.floor(ms / grainMs) * grainMs;
-  }
-
   #add(shelf: Shelf, ms: number, lateMs: number): Item {
     const n = shelf.made++;
-    const atMs = this.#grained(ms);
+    const atMs = grained(ms, shelf.behaviour);
     const { record, kind } = shelf.meaning.stream;
     // The ids of a feed grow.
-    const id = kind === 'feed' ? String(1001 + n) : idOf(n);
+    const id = kind === 'feed' && shelf.behaviour.order !== 'id' ? String(1001 + n) : idOf(n);
     const parts = Object.fromEntries(
       fieldsThatAre(record, 'children').map(([field, facts]) => [field, partsOf(facts.record!, n)]),
     );
@@ -189,7 +187,7 @@ export class World {
     const { record, meaning } = shelf;
     const before = lastOf(item);
     const edits = ++this.#edits;
-    const changedMs = silent ? before.changedMs : this.#grained(atMs);
+    const changedMs = silent ? before.changedMs : grained(atMs, shelf.behaviour);
     const fields = editable(record, meaning.times);
     const children = fieldsThatAre(record, 'children');
     const base = { shownMs: atMs + lateMs, changedMs, values: before.values, parts: before.parts };
@@ -222,15 +220,19 @@ export class World {
       if (declared.kind !== 'feed' || declared.options.deletes === undefined) continue;
       const { deletes } = declared.options;
       const of = typeof deletes.of === 'string' ? [['', deletes.of] as const] : Object.entries(deletes.of as object);
-      const word = of.find(([, to]) => to === stream)?.[0];
+      // The word `invoice` is of invoices, whatever it is declared for.
+      const byName = of.find(([word]) => [word, `${word}s`, `${word}es`].includes(stream));
+      const [word] = byName ?? of.find(([, to]) => to === stream) ?? [];
       if (word === undefined) continue;
-      const event = this.#add(shelf, this.nowMs, this.behaviour.lateMs);
+      const event = this.#add(shelf, this.nowMs, shelf.behaviour.lateMs);
       const [version] = event.versions;
       const named = { [deletes.id]: id, ...('type' in deletes && { [deletes.type]: word }) };
       event.versions[0] = { ...version!, values: { ...version!.values, ...named } };
     }
   }
 }
+
+const grained = (ms: number, { grainMs }: Behaviour): number => Math.floor(ms / grainMs) * grainMs;
 
 /** Ids of parts are unique within their record only. */
 const partsOf = (record: AnyRecord, n: number): Part[] =>
@@ -253,20 +255,16 @@ const iso = (ms: number, grainMs: number): string => {
 export function written(
   { id, createdMs }: Item,
   { changedMs, values, parts }: Version,
-  { meaning }: Shelf,
-  grainMs: number,
+  { meaning, behaviour: { grainMs } }: Shelf,
 ): Record<string, unknown> {
   const times = [...meaning.times].map(([name, tells]) => [
     name,
     iso(tells === 'created' ? createdMs : changedMs, grainMs),
   ]);
-  const { stream } = meaning;
-  const deletes = stream.kind === 'feed' ? stream.options.deletes : undefined;
   const children = Object.entries(parts).map(([field, all]) => [field, all.map(writtenPart)]);
   return {
     ...values,
     ...Object.fromEntries(times),
-    ...(deletes && { [deletes.at]: iso(createdMs, grainMs) }),
     ...Object.fromEntries(children),
     id,
   };

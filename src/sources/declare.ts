@@ -19,4 +19,5 @@ export {
   time,
 } from './record/record.ts';
 export { created, details, feed, fullRefresh, incremental } from './service/declared.ts';
-export { defineService, perDay, perHour, perMinute, perSecond } from './service/service.ts';
+export { perDay, perHour, perMinute, perSecond } from './service/limits.ts';
+export { defineService } from './service/service.ts';

@@ -3,6 +3,7 @@ import type pg from 'pg';
 import type { Clock } from '../clock.ts';
 import { type ClockOff, clockOff } from '../engine/budget/clock-off.ts';
 import type { RecordClock } from '../engine/budget/record-clock.ts';
+import { sql } from '../engine/database/sql.ts';
 
 export interface OffClock extends ClockOff {
   readonly account: string;
@@ -27,11 +28,9 @@ export async function readClocks(
   labelOf: (source: string) => string,
 ): Promise<readonly OffClock[]> {
   const sentMs = clock.now();
-  const { rows } = await db.query<Row>(
-    `select account_id as account, source, state -> 'records' as records, extract(epoch from clock_timestamp())::float8 * 1000 as now_ms
-     from sync.budget where account_id = any ($1) and json_typeof(state -> 'records') = 'object' order by account_id, source`,
-    [accounts],
-  );
+  const { rows } = await db.query<Row>(sql`
+    select account_id as account, source, state -> 'records' as records, extract(epoch from clock_timestamp())::float8 * 1000 as now_ms
+    from sync.budget where account_id = any (${accounts}) and json_typeof(state -> 'records') = 'object' order by account_id, source`);
   const answeredMs = clock.now();
   return rows.flatMap(({ account, source, records, now_ms }) => {
     // The source was asked between the two times.

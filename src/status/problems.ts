@@ -1,5 +1,6 @@
 /** Reads the problems that hold now. */
 import type pg from 'pg';
+import { query } from '../engine/database/sql.ts';
 import { readClockProblems } from './clock-problems.ts';
 
 export interface Problem {
@@ -16,18 +17,14 @@ export interface Problem {
 }
 
 /** Problems of these accounts (null: of all), by account, most severe first, then oldest first. */
-export async function readProblems(
+export const readProblems = (
   db: Pick<pg.ClientBase, 'query'>,
   accounts: readonly string[] | null,
-): Promise<readonly Problem[]> {
-  const { rows } = await db.query<Problem>(
-    `select account_id as account, stream, source, problem, severity, says, remedy, since from sync.problems
-     where $1::text[] is null or account_id = any ($1)
-     order by account_id, array_position(array['critical', 'warning', 'info'], severity), since, problem, stream_key`,
-    [accounts],
-  );
-  return rows;
-}
+): Promise<readonly Problem[]> =>
+  query(db).rows`
+    select account_id as account, stream, source, problem, severity, says, remedy, since from sync.problems
+    where ${accounts}::text[] is null or account_id = any (${accounts})
+    order by account_id, array_position(array['critical', 'warning', 'info'], severity), since, problem, stream_key`;
 
 /** Reads all problems, including wrong clocks, which only a process with a clock of its own can detect. */
 export const readAllProblems = async (

@@ -1,5 +1,6 @@
 /** Runs as people look them up. */
 import type pg from 'pg';
+import { sql } from '../engine/database/sql.ts';
 import type { Counts, RunKind, StreamProgress } from '../engine/runs/runs.ts';
 
 export interface RunStream extends Omit<StreamProgress, 'account_id'> {
@@ -127,18 +128,16 @@ export async function readRun(
 ): Promise<(Run & RunOrigin) | undefined> {
   const [found] = await readRuns(db, { account, run }, now);
   if (found === undefined) return undefined;
-  const { rows } = await db.query<RunOrigin>(
-    `select p.schedule, p.slot, w.host, w.pid,
-       array(select n.id from sync.stored_runs n where n.account_id = $1 and n.retries = $2 order by 1) as retried_by,
-       coalesce((
-         select json_agg(json_build_object('at', d.at, 'who', d.who, 'action', d.action, 'subject', d.subject,
-           'outcome', d.outcome) order by d.id)
-         from sync.operations d
-         where d.account_id = $1 and (d.action in ('cancel', 'retry') and d.subject = $2::bigint::text
-           or d.outcome = 'done: run ' || $2::bigint::text)), '[]') as operations
-     from (select) o left join sync.workers w on w.id = $3
-     left join sync.schedule_slots p on p.account_id = $1 and p.run_id = $2`,
-    [account, run, found.opened_by],
-  );
+  const { rows } = await db.query<RunOrigin>(sql`
+    select p.schedule, p.slot, w.host, w.pid,
+      array(select n.id from sync.stored_runs n where n.account_id = ${account} and n.retries = ${run} order by 1) as retried_by,
+      coalesce((
+        select json_agg(json_build_object('at', d.at, 'who', d.who, 'action', d.action, 'subject', d.subject,
+          'outcome', d.outcome) order by d.id)
+        from sync.operations d
+        where d.account_id = ${account} and (d.action in ('cancel', 'retry') and d.subject = ${run}::bigint::text
+          or d.outcome = 'done: run ' || ${run}::bigint::text)), '[]') as operations
+    from (select) o left join sync.workers w on w.id = ${found.opened_by}
+    left join sync.schedule_slots p on p.account_id = ${account} and p.run_id = ${run}`);
   return { ...found, ...rows[0]! };
 }

@@ -56,28 +56,11 @@ export interface Figures {
 
 /** The figures of `status --json`. */
 const shown = [
-  ...[
-    'account',
-    'stream',
-    'name',
-    'complete_from',
-    'complete_through',
-    'lag_seconds',
-    'waiting',
-    'open_rejects',
-    'last_run',
-  ],
+  ...['account', 'stream', 'name', 'complete_from', 'complete_through'],
+  ...['lag_seconds', 'waiting', 'open_rejects', 'last_run'],
   ...['last_state', 'last_finished_at', 'last_success_at', 'last_error', 'remedy', 'source', 'deferred_until'],
-  ...[
-    'behind_seconds',
-    'target_seconds',
-    'state',
-    'latency_p50_seconds',
-    'latency_p95_seconds',
-    'gaps',
-    'deletes_checked_at',
-    'unchecked_since',
-  ],
+  ...['behind_seconds', 'target_seconds', 'state', 'latency_p50_seconds'],
+  ...['latency_p95_seconds', 'gaps', 'deletes_checked_at', 'unchecked_since'],
   ...['unconfirmed_deletions', 'audit_confidence', 'recommendations'],
 ] as const satisfies (keyof Figures)[];
 
@@ -171,36 +154,9 @@ export async function readStatus(
   }));
 }
 
-const neverSynced: Omit<StreamStatus, 'account' | 'stream' | 'name' | 'source' | 'time_left_seconds'> = {
-  ...{
-    complete_from: null,
-    complete_through: null,
-    lag_seconds: null,
-    behind_seconds: null,
-    target_seconds: null,
-    state: 'never_synced',
-  },
-  ...{
-    latency_p50_seconds: null,
-    latency_p95_seconds: null,
-    gaps: [],
-    waiting: 0,
-    open_rejects: 0,
-    unconfirmed_deletions: 0,
-  },
-  ...{
-    last_run: null,
-    last_state: null,
-    last_finished_at: null,
-    last_success_at: null,
-    last_error: null,
-    remedy: null,
-  },
-  ...{
-    deferred_until: null,
-    deletes_checked_at: null,
-    unchecked_since: null,
-    audit_confidence: [],
-    recommendations: [],
-  },
+/** Nothing is known of a stream that was never read. */
+const neverSynced = {
+  ...(Object.fromEntries(shown.map(figure => [figure, null])) as Record<(typeof shown)[number], null>),
+  ...{ state: 'never_synced', waiting: 0, open_rejects: 0, unconfirmed_deletions: 0 },
+  ...{ gaps: [], audit_confidence: [], recommendations: [] },
 };

@@ -1,5 +1,6 @@
 /** Reads which processes live. */
 import type pg from 'pg';
+import { query } from '../engine/database/sql.ts';
 
 export interface Worker {
   readonly account: string;
@@ -13,17 +14,13 @@ export interface Worker {
 }
 
 /** Live processes of these accounts, by account; null: of all. */
-export async function liveProcesses(
+export const liveProcesses = (
   db: Pick<pg.ClientBase, 'query'>,
   accounts: readonly string[] | null,
-): Promise<readonly Worker[]> {
-  const { rows } = await db.query<Worker>(
-    `select account_id as account, id, works, host, pid, version, started_at from sync.live_workers
-     where $1::text[] is null or account_id = any ($1) order by account_id, id`,
-    [accounts],
-  );
-  return rows;
-}
+): Promise<readonly Worker[]> =>
+  query(db).rows`
+    select account_id as account, id, works, host, pid, version, started_at from sync.live_workers
+    where ${accounts}::text[] is null or account_id = any (${accounts}) order by account_id, id`;
 
 /** The live processes that take jobs. */
 export const liveWorkers = async (...of: Parameters<typeof liveProcesses>): Promise<readonly Worker[]> =>

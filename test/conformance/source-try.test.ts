@@ -17,6 +17,7 @@ interface Found {
   readonly what: string;
   readonly at: string | null;
   readonly change: string | null;
+  readonly tells: object | null;
 }
 interface Tried {
   readonly code: number | null;
@@ -87,6 +88,10 @@ const findings = ({ findings }: Tried) => findings.filter(({ weight }) => weight
 const seen = ({ findings }: Tried, stream: string | null) =>
   findings.filter(one => one.stream === stream && one.weight === 'seen').map(({ what }) => what);
 
+/** What `source test --tried` takes of it. */
+const told = ({ findings }: Tried, stream: string) =>
+  Object.assign({}, ...findings.filter(one => one.stream === stream).map(({ tells }) => tells));
+
 describe('a declaration that is right', () => {
   test.each(['crm', 'billing'] as const)('of %s has no finding, and takes a handful of requests', async name => {
     const got = await tried(name);
@@ -111,6 +116,7 @@ describe('a declaration that is right', () => {
       'updated_since is inclusive, to the millisecond',
       'an id that does not exist answers 404, JSON with nothing in it',
     ]);
+    expect(told(got, 'invoices')).toEqual({ order: 'declared', inclusive: true, grainMs: 1, slackMs: 0 });
     expect(seen(got, 'deletions')).toContain('the events behind the first one begin with the second one');
   });
 });
@@ -372,6 +378,8 @@ describe('a quirk of the service is found, with the line to change:', () => {
     expect([findings(exclusive), findings(coarse)]).toEqual([[], []]);
     expect(seen(exclusive, 'invoices')).toContainEqual(expect.stringContaining('updated_since is exclusive'));
     expect(seen(coarse, 'invoices')).toContain('updated_since is inclusive, to the second');
+    expect(told(exclusive, 'invoices')).toEqual({ order: 'declared', inclusive: false, slackMs: 0 });
+    expect(told(coarse, 'invoices')).toMatchObject({ grainMs: 1000 });
     expect(seen(coarse, null)).toEqual([
       "its clock is 5 min ahead of this machine; the mirror goes by the service's",
       'a list answers without the key too',

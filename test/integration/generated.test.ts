@@ -13,7 +13,7 @@ import { dictionary } from '../../src/analytics/dictionary.ts';
 import { mermaid } from '../../src/analytics/erd.ts';
 import { readQueries } from '../../src/analytics/questions.ts';
 import { streams } from '../../src/sources/index.ts';
-import { drawn, grafana, superset } from '../support/dashboards.ts';
+import { drawn, grafana, metabase, superset } from '../support/dashboards.ts';
 import { root } from '../support/docker.ts';
 import { ran } from '../support/here.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
@@ -52,6 +52,7 @@ describe('is as it is generated:', () => {
   test('examples/dashboards', async () => {
     const all = await drawn(db.pool, await readQueries());
     const files = new Map([...superset(all)].map(([path, text]) => [join('superset', path), text]));
+    for (const [path, text] of metabase(all)) files.set(join('metabase', path), text);
     files.set('grafana.json', grafana(all));
     const folder = join(root, 'examples/dashboards');
     for (const [path, text] of files) await expect(text).toMatchFileSnapshot(join(folder, path));

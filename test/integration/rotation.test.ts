@@ -4,6 +4,7 @@ import { auditStream } from '../../jobs/audit-stream.ts';
 import { periodsOf, rotationOf } from '../../src/engine/deletions/rotation.ts';
 import { openWaiting } from '../../src/engine/queue/reconcile.ts';
 import { keepRereading } from '../../src/engine/queue/reread.ts';
+import { planOfNow, plansFor } from '../../src/engine/queue/schedule.ts';
 import { keepTargets } from '../../src/engine/runs/freshness-targets.ts';
 import { openRun, withAccount } from '../../src/engine/runs/runs.ts';
 import { type InProcess, inProcess } from '../support/in-process.ts';
@@ -248,6 +249,37 @@ test('what the lists leave of the share goes to messages, oldest first, and thei
   }
   expect(silent.seenMs.length).toBeGreaterThan(8);
   expect(s.nowMs - (await bound())!.getTime()).toBeLessThan(150 * minuteMs);
+});
+
+test('the night reads nothing again that the day has read', async () => {
+  await using s = await mirrored(4, 400);
+  const rereading = keepRereading(s.ctx, 0);
+  const ages = async () => {
+    const rotation = await rotationOf(s.ctx, s.ctx.sources.get('helpdesk')!);
+    return rotation.map(({ checkedMs, everyMs }) => (s.nowMs - checkedMs) / everyMs);
+  };
+  // The first reading of a list shows no deletion, so the sweep after it reads all.
+  for (let n = 0; n < 20 || Math.max(...(await ages())) > 0.8; n++) {
+    s.nowMs += 3 * minuteMs;
+    await rereading.look();
+    await work(s);
+  }
+  s.asked.length = 0;
+  const night = () => s.run('sweep', ['customers', 'tickets']);
+  expect(await night()).toMatchObject({ state: 'completed', credits: 0 });
+  expect(s.asked).toEqual([]);
+  // Nor does it open a run for what is due a little later: a run by day reads it then.
+  const opens = async () =>
+    (await planOfNow(s.ctx, plansFor(s.ctx.streams).find(({ schedule }) => schedule === 'nightly')!)).sweeps;
+  while (Math.max(...(await ages())) < 0.92) s.nowMs += 1000;
+  expect(await opens()).not.toContain('helpdesk.tickets');
+  while ((await ages()).some(age => age < 1)) s.nowMs += minuteMs;
+  expect(await opens()).toEqual(expect.arrayContaining(['helpdesk.customers', 'helpdesk.tickets']));
+  // Without the day it reads open tickets each night.
+  s.ctx = { ...s.ctx, sweep: { ...s.ctx.sweep, share: 0 } };
+  s.nowMs += 24 * 60 * minuteMs;
+  expect(await night()).toMatchObject({ state: 'completed' });
+  expect(new Set(s.asked.map(({ query }) => query.get('state')))).toEqual(new Set(['open,hold']));
 });
 
 /** Opens what is due each five minutes for three hours; returns the numbers of the runs that it opened, by stream. */

@@ -94,6 +94,15 @@ test('what nothing announces is found, though lists hide much, with a fifth of t
   const swept = await s.run('sweep', both, again);
   s.rules.clear();
   expect(swept).toMatchObject({ state: 'completed', exit_code: 0, inserted: 1 });
+  // It shows how far it is: of the rows that are here.
+  expect(
+    await s.rows(
+      `select t.stream, t.expected from sync.stored_run_streams t join sync.stored_runs r on r.id = t.run_id where r.kind = 'sweep' order by 1`,
+    ),
+  ).toEqual([
+    { stream: 'customers', expected: people.length },
+    { stream: 'tickets', expected: ids.length },
+  ]);
   await s.run('hydrate', ['messages']);
   expect(await differences(s.pool, world)).toEqual([]);
   expect((await s.rows('select id from helpdesk.tickets where id = $1', imported.id)).length).toBe(1);

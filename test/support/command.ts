@@ -33,6 +33,7 @@ export async function command(add: AddCommand, config: Config, ...args: string[]
     accounts: [config],
     refused: [],
     files: [],
+    secrets: [],
   });
   const asked = () => ({ fleet: fleet(), account: undefined });
   const deps = { config: () => config, fleet, asked, jobs: [], lakeJobs: [], signal: new AbortController().signal };

@@ -1,7 +1,7 @@
 /**
  * The dashboard of examples/dashboards: up to when everything is complete, and the eight charts that people of a help desk ask
- * for first. Each asks a question of docs/queries, and is declared here once: `npm run docs` makes of it the export of Superset
- * and the JSON of Grafana. Title and description are those of the question, the types of its columns say PostgreSQL.
+ * for first. Each asks a question of docs/queries, and is declared here once: `npm run docs` makes of it the exports of Superset and
+ * Metabase, and the JSON of Grafana. Title and description are those of the question, the types of its columns say PostgreSQL.
  */
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
@@ -286,3 +286,68 @@ export function grafanaSqlOf({ sql, kind, along, each, values, columns }: Drawn)
     return `select * from (\n${asked}\n) q order by ${along}\n`;
   return sql;
 }
+
+// --- Metabase -------------------------------------------------------------------------------------------------------
+
+/** The files of the export, by path, in the Metabase Representation Format 1.0.0. */
+export function metabase(all: readonly Drawn[]): Map<string, string> {
+  const within = 'collections/main/help_desk';
+  const files: [string, object][] = [
+    [`${within}.yaml`, { name: titleOf, slug: 'help_desk', ...entityOf('Collection', titleOf) }],
+    ...all.map((one): [string, object] => [`${within}/${one.name.replaceAll('-', '_')}.yaml`, cardOf(one)]),
+    [`${within}/help_desk.yaml`, boardOf(all)],
+  ];
+  return new Map(files.map(([path, content]) => [path, stringify(content, { lineWidth: 0, version: '1.1' })]));
+}
+
+const entityIdOf = (name: string): string =>
+  createHash('sha256').update(`shelfdesk metabase ${name}`).digest('base64url').slice(0, 21);
+
+const metaOf = (model: string, name: string) => ({ id: entityIdOf(`${model} ${name}`), label: slugOf(name), model });
+const slugOf = (name: string): string => name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '_');
+
+const entityOf = (model: string, name: string) => ({
+  entity_id: entityIdOf(`${model} ${name}`),
+  'serdes/meta': [metaOf(model, name)],
+});
+
+/** Metabase has this user from the beginning. */
+const ours = { creator_id: 'internal@metabase.com', collection_id: entityIdOf(`Collection ${titleOf}`) };
+
+function cardOf(one: Drawn) {
+  const { kind, along, each, values, unit = 'tickets' } = one;
+  const native = { 'lib/type': 'mbql.stage/native', native: one.sql.trim().replace(/;$/, ''), 'template-tags': [] };
+  return {
+    ...{ name: one.question, description: aboutOf(one), type: 'question', ...ours },
+    display: { bars: 'bar', lines: 'line', table: 'table' }[kind],
+    dataset_query: { 'lib/type': 'mbql/query', database: database.database_name, stages: [native] },
+    visualization_settings:
+      kind === 'table'
+        ? {}
+        : {
+            'graph.dimensions': each === undefined ? [along] : [along, each],
+            'graph.metrics': values,
+            'graph.x_axis.scale': isTime(one.columns.find(({ name }) => name === along)!) ? 'timeseries' : 'ordinal',
+            'graph.y_axis.title_text': unit,
+          },
+    ...{ parameters: [], parameter_mappings: [] },
+    ...entityOf('Card', one.name),
+  };
+}
+
+const boardOf = (all: readonly Drawn[]) => ({
+  ...{ name: titleOf, ...ours, parameters: [], tabs: [] },
+  dashcards: all.map(({ name, place, width }) => {
+    const { id, model } = metaOf('DashboardCard', name);
+    return {
+      ...{ entity_id: id, card_id: entityIdOf(`Card ${name}`) },
+      ...{ row: place.y * high, col: place.x * 2, size_x: width * 2, size_y: high },
+      ...{ parameter_mappings: [], series: [], visualization_settings: {} },
+      'serdes/meta': [
+        { id: entityIdOf(`Dashboard ${titleOf}`), model: 'Dashboard' },
+        { id, model },
+      ],
+    };
+  }),
+  ...entityOf('Dashboard', titleOf),
+});

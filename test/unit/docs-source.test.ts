@@ -20,20 +20,23 @@ function optionsOf(declare: () => unknown): string[] {
   }
   throw new Error('nothing was refused');
 }
-const { defineService, feed, fullRefresh, id, record, time } = makers;
+const { created, defineService, details, feed, fullRefresh, id, incremental, record, time } = makers;
 const one = record('items', 'Items.', { id: id(), at: time('When.').always() });
-const service = (more: object, options: object = {}) =>
+const service = (more: object) =>
   defineService({
     ...{ name: 'shop', label: 'the shop', says: 'The shop.', limits: [], paginator: { type: 'single_page' } },
-    streams: [fullRefresh(one, '/items', options)],
+    streams: [fullRefresh(one, '/items')],
     ...more,
   } as never);
 const wrong = { nobody: 1 };
 const deletes = { id: 'id', at: 'at', of: 'items', ...wrong };
+const lists = [fullRefresh, incremental, created, feed].map(make => [make(one, '/items', wrong as never)]);
+const parent = incremental(one, '/items', { cursor: 'at', startParam: 'since' });
+const part = details(record('parts', 'Parts.', { id: id() }), '/items/:id/parts', { parent: 'items', ...wrong });
 const paginators = (['offset', 'page_number', 'cursor', 'single_page'] as const).map(type => ({ type }) as never);
 const options = [
   ...optionsOf(() => service(wrong)),
-  ...optionsOf(() => service({}, wrong)),
+  ...[...lists, [parent, part]].flatMap(streams => optionsOf(() => service({ streams }))),
   ...optionsOf(() => service({ limits: [{ per: 'day', requests: 1, ...wrong }] })),
   ...optionsOf(() => service({ streams: [feed(one, '/items', { cursorParam: 'after', deletes } as never)] })),
   ...paginators.flatMap(wordsOf),

@@ -10,15 +10,9 @@ import { keptOf } from '../../src/sources/record/personal.ts';
 import { children, columnNameOf, id, oneOf, record, reference, text, time } from '../../src/sources/record/record.ts';
 import { readAs, writtenAs } from '../../src/sources/service/datetime-format.ts';
 import { created, details, feed, fullRefresh, incremental } from '../../src/sources/service/declared.ts';
+import { perDay, perHour, perMinute, perSecond } from '../../src/sources/service/limits.ts';
 import type { Paginator } from '../../src/sources/service/paginator.ts';
-import {
-  defineService,
-  perDay,
-  perHour,
-  perMinute,
-  perSecond,
-  type Service,
-} from '../../src/sources/service/service.ts';
+import { defineService, type Service } from '../../src/sources/service/service.ts';
 import type { DetailStream, ListStream, Row, Stream } from '../../src/sources/source.ts';
 
 const order = record('orders', 'Orders.', {
@@ -130,6 +124,37 @@ test.each([
     { streams: [fullRefresh(record('parts', 'Parts.', { id: id(), of: reference('order', 'It') }), '/parts')] },
     'the field of of parts refers to order, and there is no such stream',
   ],
+  [{ label: '' }, 'it has no label'],
+  [{ lookbackSeconds: -1 }, 'lookbackSeconds is no time'],
+  [{ keyHeader: 'My Key' }, 'My Key is no name of a header'],
+  [{ dialect: { authorisation: () => ({}) } as never }, 'authorisation is no option of a dialect'],
+  [{ limits: [perDay(9, { remaining: 'midnight UTC' })] }, 'midnight UTC is no name of a header'],
+  [{ limits: [perHour(9, { resets: 'X-Reset' })] }, 'resets is X-Reset, and there is no remaining'],
+  [{ limits: [perHour(9, { resets: 'midnight UTC' })] }, 'a limit of a hour ends at midnight UTC'],
+  [{ limits: [(perSecond as typeof perDay)(9, { remaining: 'X-Left' })] }, 'remaining tells of a limit that is not'],
+  [{ paginator: { ...bare.paginator, pageSize: 9 } as never }, 'pageSize is no option of the paginator offset'],
+  [{ paginator: { ...bare.paginator, limit: '50' } as never }, 'the paginator offset has a number that is none'],
+  [
+    { paginator: { ...bare.paginator, limitParam: 'offset' } as never },
+    'limitParam and offsetParam of orders are both offset',
+  ],
+  [
+    { paginator: { type: 'cursor', cursorParam: 'since', cursorPath: 'next', limit: 50 } },
+    'cursorParam and startParam of orders are both since',
+  ],
+  [
+    { dataSelector: 'total', paginator: { ...bare.paginator, totalPath: 'total' } as never },
+    'dataSelector and totalPath of orders are both total',
+  ],
+  [{ streams: [fullRefresh(part, '/parts?offset=0')] }, 'offset is offsetParam of parts, and has a value in its path'],
+  [
+    { streams: [fullRefresh(part, '/parts', { params: { offset: '0' } })] },
+    'offset is offsetParam of parts, and has a value in params',
+  ],
+  [
+    { streams: [fullRefresh(record('parts', 'Parts.', { id: id(), key: id() }), '/parts')] },
+    'the id of parts is id and key',
+  ],
 ] satisfies [Partial<Service<'shop'>>, string][])('a mistake is refused when it is declared: %o', (more, sentence) => {
   expect(() => shop(more)).toThrow(sentence);
 });
@@ -155,6 +180,7 @@ test.each(["Changed >= '%Y-%m-%d %H:%M:%S'", '>=%Y-%m-%dT%H:%M:%SZ', '%s 100%% o
   },
 );
 
+const typed = record('gone', 'What was deleted.', { ...gone.fields, type: oneOf(['order']) });
 // Nobody compiles a file of one's own.
 const wild = (make: (...args: never[]) => unknown, ...args: unknown[]) => [make(...(args as never[]))] as never;
 test.each([
@@ -177,6 +203,30 @@ test.each([
   [
     wild(incremental, order, '/orders', { ...since, datetimeFormat: '%q %s' }),
     'orders has %q, which stands for nothing',
+  ],
+  [wild(incremental, order, '/orders', { startParam: 'since' }), 'undefined is no time that all orders have'],
+  [wild(created, order, '/orders', { startParam: 'since' }), 'undefined is no time that all orders have'],
+  [wild(fullRefresh, order, '/orders', { ...since }), 'cursor is no option of orders, which is a list of full refresh'],
+  [wild(fullRefresh, order, '/orders', { updatedAt: 'order' }), 'order is no time of orders'],
+  [wild(fullRefresh, order, '/orders', { getSelector: 'order' }), 'orders has a getSelector, and no get'],
+  [wild(fullRefresh, order, '/orders', { schedule: 'daily' }), 'daily is no schedule of orders'],
+  [wild(fullRefresh, order, '/orders', { target: '5 min' }), 'the target 5 min of orders is no duration'],
+  [wild(feed, gone, '/gone', { cursorParam: 'a' }), 'the events of gone have no time: one that is listed late'],
+  [
+    wild(feed, gone, '/gone', { cursorParam: 'a', deletes: { id: 'of', at: 'at', of: { order: 'gone' } } }),
+    'deletes of gone has several streams, and no type that chooses one',
+  ],
+  [
+    wild(feed, typed, '/gone', { cursorParam: 'a', deletes: { id: 'type', at: 'at', type: 'of', of: {} } }),
+    'type of gone is one of a few words, and no id',
+  ],
+  [
+    wild(feed, typed, '/gone', { cursorParam: 'a', deletes: { id: 'of', at: 'at', type: 'type', of: { b: 'gone' } } }),
+    'b is no value of type of gone',
+  ],
+  [
+    [...bare.streams, ...wild(details, part, '/orders/:id/parts', { parent: 'orders', ageDays: 0 })],
+    'ageDays of parts is no number of days',
   ],
   [wild(fullRefresh, order, '/orders', { updated_at: 'changedAt' }), 'updated_at is no option of orders'],
   [wild(fullRefresh, order, '/orders', { get: '/orders' }), 'the path /orders of orders has no :id'],
@@ -249,7 +299,10 @@ test('a wrong path of the next page is an error, and no end of the list', () => 
   expect(request.next!({ rows: [1, 2], nxt: null }, none)).toBeUndefined();
   expect(request.next!({ rows: [1] }, none)).toBeUndefined();
   const events = asked(
-    shop({ dataSelector: 'rows', streams: [feed(gone, '/gone', { cursorParam: 'after', hasMorePath: 'more' })] }),
+    shop({
+      dataSelector: 'rows',
+      streams: [feed(gone, '/gone', { cursorParam: 'after', hasMorePath: 'more', at: 'at' })],
+    }),
   );
   expect(() => events.next!({ rows: [{ id: 1 }], has_more: true }, none)).toThrow('the reply has no field more');
   expect(() => events.next!({ rows: [null, { of: 'a' }], more: true }, none)).toThrow('none of this page has an id');
@@ -304,7 +357,7 @@ test('a night sweeps no list that its sync has read whole already, and whose del
     streams: [
       fullRefresh(part, '/parts'),
       fullRefresh(order, '/orders', { get: '/orders/:id' }),
-      feed(gone, '/gone', { cursorParam: 'after' }),
+      feed(gone, '/gone', { cursorParam: 'after', at: 'at' }),
     ],
   });
   const [nightly] = plansFor(streams);

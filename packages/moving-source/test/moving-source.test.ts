@@ -174,15 +174,19 @@ test('a claim of completeness is held to the truth, up to its time', async conte
   await server.post('start', { ...tiny, seed: 7 });
   const rows = await copyOf(server);
   const [newest] = rows.tickets.toSorted((a, b) => b.updated_at.localeCompare(a.updated_at));
-  const says = async (through: string | null) => {
+  const says = async (through: string | null, complete = true) => {
     const tickets = rows.tickets.filter(ticket => ticket !== newest);
     const judged = await server.post<Judged>('judge', {
-      rows: { ...rows, tickets, complete: [{ complete: true, through }] },
+      rows: { ...rows, tickets, complete: [{ complete, through }] },
     });
     return judged.says!.lost_in_spite;
   };
+  const at = Date.parse(newest!.updated_at);
   expect(await says(null)).toBe(1);
-  expect(await says(newest!.updated_at)).toBe(1);
+  expect(await says(new Date(at + 1000).toISOString())).toBe(1);
+  expect(await says(new Date(at + 1000).toISOString(), false)).toBe(1);
+  expect(await says(newest!.updated_at)).toBe(0);
+  expect(await says(null, false)).toBe(0);
   expect(await says('2000-01-01T00:00:00Z')).toBe(0);
 });
 

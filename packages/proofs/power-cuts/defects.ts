@@ -31,7 +31,7 @@ export const defects: readonly Defect[] = [
     file: 'src/engine/runs/slots.ts',
     changes: [
       ['import ', `${aloneWith('')}import `],
-      ['const { rowCount } = await client.query(', 'const { rowCount } = await apart.query('],
+      ["byKey(\n      client,\n      'take slot'", "byKey(\n      apart,\n      'take slot'"],
       [
         'if (rowCount === 0) return undefined;',
         'if (rowCount === 0) return undefined;\n    await new Promise(done => setTimeout(done, 300));',

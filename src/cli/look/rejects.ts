@@ -123,5 +123,4 @@ const unknown = (account: string, id: number, kind = '') =>
   new ShelfdeskError(
     `there is no ${kind}reject ${id}`,
     `See ${command(account, 'rejects list')}; add --all to include cleared rejects.`,
-    exitCodes.failed,
   );

@@ -4,7 +4,7 @@ import pg from 'pg';
 import type { Warehouse } from '../../app/context.ts';
 import { systemClock } from '../../clock.ts';
 import type { Client } from '../../engine/database/pool.ts';
-import { exitCodes, ShelfdeskError } from '../../errors.ts';
+import { ShelfdeskError } from '../../errors.ts';
 import {
   type Answer,
   accountsOf,
@@ -82,7 +82,7 @@ async function reading<T>(warehouse: Asked, work: (client: Client) => Promise<T>
       error.hint ??
       (await similarTables(client, error)) ??
       `The tables are in the schemas ${sources.map(({ name }) => name).join(', ')}, analytics and sync; docs/reference/tables.md names them.`;
-    throw new ShelfdeskError(`PostgreSQL says: ${error.message}`, hint, exitCodes.failed, error);
+    throw new ShelfdeskError(`PostgreSQL says: ${error.message}`, hint, { cause: error });
   }
 }
 

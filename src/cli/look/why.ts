@@ -5,7 +5,7 @@ import { type Shown, statusShown, unmasked } from '../../agents/masked.ts';
 import type { Config } from '../../app/config.ts';
 import { systemClock } from '../../clock.ts';
 import { command } from '../../engine/runs/pauses.ts';
-import { exitCodes, ShelfdeskError } from '../../errors.ts';
+import { ShelfdeskError } from '../../errors.ts';
 import { type By, type Life, lifeOf, rejectsOf } from '../../sources/helpdesk/ticket-life.ts';
 import { tickets } from '../../sources/helpdesk/tickets.ts';
 import { readStatus, type StreamStatus } from '../../status/streams.ts';
@@ -123,7 +123,7 @@ async function unknown(db: pg.Pool, { config, name, tickets, shown }: Missing): 
     : complete
       ? `Tickets are complete through ${cellText(complete)}, with ${count(tickets.gaps.length, 'gap')}: see ${command(account, 'status')}. ${hasEnded(config) ? demoHasEnded : `What came later, ${command(account, 'sync')} brings.`}`
       : `Tickets are not complete yet: see ${command(account, 'status')}; ${command(account, 'sync')} reads them.`;
-  return new ShelfdeskError(`there is no ticket ${name} here, by id or by number`, remedy, exitCodes.failed);
+  return new ShelfdeskError(`there is no ticket ${name} here, by id or by number`, remedy);
 }
 
 interface Around {

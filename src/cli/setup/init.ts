@@ -76,7 +76,10 @@ async function askUntilRight(source: Source, signal: AbortSignal): Promise<Recor
       const isTyped = Object.keys(typed).length > 0 && warehouse !== undefined;
       const isWrong = error instanceof UsageError && toAsk.some(name => error.message.startsWith(name));
       if (signal.aborted || !(isTyped || isWrong))
-        throw new ShelfdeskError(`${error.message}; nothing was written`, error.remedy, error.exitCode, error);
+        throw new ShelfdeskError(`${error.message}; nothing was written`, error.remedy, {
+          exitCode: error.exitCode,
+          cause: error,
+        });
       say(`${style('red', '✗', process.stderr)} ${error.message}`);
       say(`  ${isWrong ? 'Type it again.' : error.remedy}`);
       say('Enter keeps what was typed; Ctrl-C ends, and nothing is written.');

@@ -33,7 +33,7 @@ function placeOf({ url, pg }: Pick<Warehouse, 'url' | 'pg'>): Place {
 function ofTo(error: unknown): never {
   if (!(error instanceof ShelfdeskError)) throw error;
   const [message, remedy] = [error.message, error.remedy].map(text => text.replaceAll('DATABASE_URL', '--to'));
-  throw new ShelfdeskError(message!, remedy!, error.exitCode, error.cause);
+  throw new ShelfdeskError(message!, remedy!, { exitCode: error.exitCode, cause: error.cause });
 }
 
 export async function moveWarehouse(deps: Deps, { account, to, yes, json }: Asked): Promise<void> {

@@ -1,13 +1,16 @@
 /** `source test`: the real engine mirrors a service that is true to a declaration, and what goes wrong refutes it. */
+import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
+import { z } from 'zod';
 import { findPlace } from '../../embedded/place.ts';
 import { joinEmbedded } from '../../embedded/postgres.ts';
 import { removeData } from '../../embedded/remove-demo.ts';
+import { parseJson } from '../../engine/exact-json.ts';
 import { exitCodes, Interrupted, messageOf, ShelfdeskError, UsageError } from '../../errors.ts';
-import type { Told } from '../../source-test/behaviour.ts';
+import type { AllTold } from '../../source-test/behaviour.ts';
 import type { Line } from '../../source-test/play.ts';
 import type { Refutation, Tested } from '../../source-test/test-source.ts';
 import { count } from '../../words.ts';
@@ -19,14 +22,7 @@ interface Options {
   readonly json?: boolean;
   readonly seed: number;
   readonly seeds: number;
-  readonly order?: NonNullable<Told['order']>;
-  readonly since?: NonNullable<Told['since']>;
-  readonly cursor?: NonNullable<Told['cursor']>;
-  readonly cap?: number;
-  readonly late?: number;
-  readonly grain?: number;
-  readonly slack?: number;
-  readonly exclusive?: true;
+  readonly tried?: string;
 }
 
 export function addTestSource(source: Command, deps: Deps, act: Act): void {
@@ -38,30 +34,23 @@ export function addTestSource(source: Command, deps: Deps, act: Act): void {
     .argument('<name>', 'name of the source')
     .option('--seed <n>', 'the first world', number(1), 1)
     .option('--seeds <n>', 'so many worlds', number(1), 1)
-    .addOption(choice('--order <order>', 'lists are in this order', ['id', 'created', 'changed', 'descending']))
-    .addOption(choice('--since <time>', 'what the parameter of the start compares', ['created', 'changed', 'ignored']))
-    .addOption(choice('--cursor <kind>', 'what a cursor is', ['place', 'offset', 'time']))
-    .option('--cap <records>', 'no page shows more, whatever is asked for', number(2))
-    .option('--late <seconds>', 'a change may be listed so late', number(0))
-    .option('--grain <seconds>', 'times are stored in steps of so many seconds', number(0))
-    .option('--slack <seconds>', 'a list begins so much earlier than it is asked for', number(0))
-    .option('--exclusive', 'the start of a list does not include its own time')
+    .option('--tried <file>', 'what `source try NAME --json` has printed: the service behaves so')
     .option(...jsonOption)
     .addHelpText(
       'after',
       note(
-        'No service is asked, and the database is made for the test and removed. What `source try` has found is told by the options: then the test behaves so, and says no more what else the declaration rests on. Exit codes: 0 the declaration is right, 1 it is refuted, 2 it cannot be tested.',
+        'No service is asked, and the database is made for the test and removed. What `source try --json` has printed tells how the real service behaves: then the test behaves so, and says no more what else the declaration rests on. Exit codes: 0 the declaration is right, 1 it is refuted, 2 it cannot be tested.',
       ),
     )
     .action(
       act(async (name: string, options: Options) => {
-        const { source: chosen, service } = declared(name);
-        const limit = service.paginator.type === 'single_page' ? undefined : service.paginator.limit;
+        const { source: chosen } = declared(name);
+        const told = options.tried === undefined ? {} : toldIn(options.tried, name);
         const { testSource } = await import('../../source-test/test-source.ts');
         const tested = await inOwnDatabase(deps.signal, url =>
           testSource(chosen, {
             ...{ url, seed: options.seed, seeds: options.seeds, signal: deps.signal },
-            told: toldBy(options, limit),
+            told,
             tell: says => say(`${says} …`),
           }),
         ).catch(cannot);
@@ -96,28 +85,32 @@ function cannot(error: unknown): never {
   throw new UsageError(messageOf(error), 'Look at what the message names, and run the same command again.');
 }
 
-const choice = (flags: string, says: string, values: readonly string[]) => new Option(flags, says).choices(values);
-
 const number = (least: number) => (text: string) => {
   const value = Number(text);
   if (!(value >= least)) throw new InvalidArgumentError(`It is a number, at least ${least}.`);
   return value;
 };
 
-/** What is known of the service. `limit`: records of a page, as it is declared. */
-const toldBy = (
-  { order, since, cursor, cap, late, grain, slack, exclusive }: Options,
-  limit: number | undefined,
-): Told => ({
-  ...(order && { order }),
-  ...(since && { since }),
-  ...(cursor && { cursor }),
-  ...(cap !== undefined && (limit === undefined ? { cutsWhole: true } : { cap: Math.min(1, cap / limit) })),
-  ...(late !== undefined && { lateMs: late * 1000 }),
-  ...(grain !== undefined && { grainMs: Math.max(1, grain * 1000) }),
-  ...(slack !== undefined && { slackMs: slack * 1000 }),
-  ...(exclusive && { inclusive: false }),
+const findings = z.object({
+  source: z.string(),
+  findings: z.array(z.object({ stream: z.string().nullable(), tells: z.record(z.string(), z.unknown()).nullable() })),
 });
+
+/** What a try has told of each stream. Throws UsageError for another file. */
+function toldIn(file: string, source: string): AllTold {
+  const remedy = `Name what \`npx shelfdesk source try ${source} --json\` has printed.`;
+  let text: unknown;
+  try {
+    text = parseJson(readFileSync(file, 'utf8'));
+  } catch (error) {
+    throw new UsageError(`${file} cannot be read: ${messageOf(error)}`, remedy);
+  }
+  const { data } = findings.safeParse(text);
+  if (data?.source !== source) throw new UsageError(`${file} is no try of ${source}`, remedy);
+  const told: Record<string, object> = {};
+  for (const { stream, tells } of data.findings) if (stream !== null) told[stream] = { ...told[stream], ...tells };
+  return told;
+}
 
 function show(tested: Tested): void {
   print(
@@ -139,7 +132,17 @@ function show(tested: Tested): void {
     print(`${stream} would be wrong if`);
     for (const { says, wrong } of needed) printLines(`${says} (${count(wrong, 'record')})`, '  - ', '    ');
   }
-  const many = `${count(tested.plays, 'play')}, ${count(tested.requests, 'request')}`;
+  const { wrong, restsOn } = tested.limits;
+  for (const one of wrong) {
+    print('');
+    printLines(`limits: ${one}`, style('red', '✗ ', process.stdout), '  ');
+  }
+  if (restsOn.length > 0) {
+    print('');
+    print('the limits would not be kept if');
+    for (const one of restsOn) printLines(one, '  - ', '    ');
+  }
+  const many = `${count(tested.plays, 'play')}, ${count(tested.requests, 'request')}, ${count(tested.limits.refusals, 'refusal')} at the limits`;
   if (tested.isRight)
     say(`${many}: the declaration is right, if the service does what it says. \`source try\` asks it.`);
   else say(`${many}: the declaration is ${style('red', 'refuted', process.stderr)}.`);

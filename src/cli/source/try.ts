@@ -91,12 +91,13 @@ const asJson = (source: string, { findings, requests, ended }: Tried) => ({
   source,
   requests,
   ended: ended === undefined ? null : `${ended.message}. ${ended.remedy}`,
-  findings: findings.map(({ weight, stream = null, what, at = null, change = null }) => ({
+  findings: findings.map(({ weight, stream = null, what, at = null, change = null, tells = null }) => ({
     weight,
     stream,
     what,
     at,
     change,
+    tells,
   })),
 });
 

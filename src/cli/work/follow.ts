@@ -246,8 +246,7 @@ const interruptedInOutage = (run: number, why: Error) =>
   new ShelfdeskError(
     describeOutage(why, 'the warehouse'),
     `The state of run ${run} is unknown. A running worker continues it; without one, run the same command again.`,
-    exitCodes.interrupted,
-    why,
+    { exitCode: exitCodes.interrupted, cause: why },
   );
 
 function localWorker(

@@ -60,7 +60,6 @@ export function addHandOff(program: Command, deps: Deps, act: Act): void {
             throw new ShelfdeskError(
               `run ${run} has no hand-off`,
               `See ${command(config.account, 'hand-off list')} for those that there are, and why a run has none.`,
-              exitCodes.failed,
             );
           return each(ways, async way => {
             const why = await deliver(given, way, message);

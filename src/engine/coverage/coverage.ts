@@ -5,6 +5,7 @@
 
 import { Fatal } from '../../errors.ts';
 import { byKey, type Client, type Queryable } from '../database/pool.ts';
+import { query, raw, sql } from '../database/sql.ts';
 import { nameOfKey, type StreamKey, sourceAndStream, sourceOfKey } from '../database/stream-key.ts';
 import type { Ms, Range, Walk } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
@@ -13,7 +14,8 @@ import { wasBeside } from '../runs/runs.ts';
 
 type Key = Pick<Claim, 'account' | 'stream'>;
 
-const isRead = 'exists (select from sync.coverage where account_id = $1 and not isempty(covered))';
+const isRead =
+  'exists (select from sync.coverage r where r.account_id = accounts.account_id and not isempty(r.covered))';
 const keyOf = (claim: Key, list: string) => [claim.account, claim.stream, list];
 
 /** A list of a stream, and what its source says of the range to read, where that is not what the account says. */
@@ -40,13 +42,12 @@ export async function register(
   lists: readonly Listed[],
   now: Date,
 ): Promise<void> {
-  await db.query(
-    `insert into sync.accounts (account_id, since, mirrored_since, lookback) values ($1, $2, $3, $4 * interval '1 millisecond')
-     on conflict (account_id) do update set since = excluded.since, lookback = excluded.lookback,
-       mirrored_since = case when ${isRead} then accounts.mirrored_since else excluded.mirrored_since end
-     where accounts.since <> excluded.since or accounts.lookback <> excluded.lookback or not ${isRead}`,
-    [account, new Date(sinceMs), now, lookbackMs],
-  );
+  await db.query(sql`
+    insert into sync.accounts (account_id, since, mirrored_since, lookback)
+      values (${account}, ${new Date(sinceMs)}, ${now}, ${lookbackMs} * interval '1 millisecond')
+    on conflict (account_id) do update set since = excluded.since, lookback = excluded.lookback,
+      mirrored_since = case when ${raw(isRead)} then accounts.mirrored_since else excluded.mirrored_since end
+    where accounts.since <> excluded.since or accounts.lookback <> excluded.lookback or not ${raw(isRead)}`);
   await db.query(
     `insert into sync.coverage as c (account_id, source, stream, list, since, lookback)
      select $1, ${sourceAndStream('l.key')}, l.list, l.since, l.ms * interval '1 millisecond'
@@ -79,13 +80,9 @@ export async function forgetLists(
 }
 
 /** The lookback of the source of a stream, in ms. */
-export async function lookbackOf(db: Queryable, { account, stream }: Key): Promise<number> {
-  const { rows } = await db.query<{ ms: number }>(
-    `select extract(epoch from sync.lookback_of($1, $2))::float8 * 1000 as ms`,
-    [account, sourceOfKey(stream)],
-  );
-  return rows[0]!.ms;
-}
+export const lookbackOf = (db: Queryable, { account, stream }: Key): Promise<number> =>
+  query(db).value`
+    select extract(epoch from sync.lookback_of(${account}, ${sourceOfKey(stream)}))::float8 * 1000 as ms`;
 
 export interface Position {
   fromMs: Ms;

@@ -1,5 +1,6 @@
 /** Page sizes of each list as they were learned, and how far its ends are proven (see reading/ends.ts). */
 import { byKey, type Client, type Queryable } from '../database/pool.ts';
+import { sql } from '../database/sql.ts';
 import { sourceOfKey } from '../database/stream-key.ts';
 import type { Ms, Pages } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
@@ -38,11 +39,9 @@ export async function noteSize(
   list: string,
   { size, varies }: Pages,
 ): Promise<void> {
-  await db.query(
-    `update sync.coverage set page_size = $4, pages_vary = $5
-     where (account_id, stream_key, list) = ($1, $2, $3) and (page_size, pages_vary) is distinct from ($4, $5)`,
-    [account, stream, list, size, varies],
-  );
+  await db.query(sql`
+    update sync.coverage set page_size = ${size}, pages_vary = ${varies}
+    where (account_id, stream_key, list) = (${account}, ${stream}, ${list}) and (page_size, pages_vary) is distinct from (${size}, ${varies})`);
 }
 
 /**
@@ -74,19 +73,15 @@ export async function adoptPages(db: Queryable, { account, stream }: Key): Promi
 
 /** A list was read to its end for certain. */
 export async function noteProven(db: Queryable, { account, stream }: Key, list: string): Promise<void> {
-  await db.query(
-    `update sync.coverage set ends_proven_through = upper(covered)
-     where (account_id, stream_key, list) = ($1, $2, $3) and not isempty(covered)`,
-    [account, stream, list],
-  );
+  await db.query(sql`
+    update sync.coverage set ends_proven_through = upper(covered)
+    where (account_id, stream_key, list) = (${account}, ${stream}, ${list}) and not isempty(covered)`);
 }
 
 /** Pages of the source are as long as known: what its lists claim ended where they end. `areWhole`: they are as asked for. */
 export async function noteLook(db: Queryable, { account, stream }: Key, areWhole: boolean): Promise<void> {
-  await db.query(
-    `update sync.coverage set ends_proven_through = upper(covered),
-       page_size = case when pages_vary or not $3 then page_size end
-     where account_id = $1 and source = $2 and not isempty(covered) and ends_proven_through is not null`,
-    [account, sourceOfKey(stream), areWhole],
-  );
+  await db.query(sql`
+    update sync.coverage set ends_proven_through = upper(covered),
+      page_size = case when pages_vary or not ${areWhole} then page_size end
+    where account_id = ${account} and source = ${sourceOfKey(stream)} and not isempty(covered) and ends_proven_through is not null`);
 }

@@ -7,6 +7,7 @@
 import type pg from 'pg';
 import { rowTrueBy, type Table } from '../commit/merge.ts';
 import { byKey, type Client } from '../database/pool.ts';
+import { query } from '../database/sql.ts';
 import { sourceAndStream } from '../database/stream-key.ts';
 import type { Ms, Range, Tie } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
@@ -61,13 +62,9 @@ export async function noteHeld(
 }
 
 /** Whether ties exist whose changes before their reading are all known, given everything up to `knownMs` is. */
-export async function hasRipe(db: pg.Pool, { account, stream }: Claim, knownMs: Ms): Promise<boolean> {
-  const { rows } = await db.query<{ ripe: boolean }>(
-    'select exists (select from sync.ties where (account_id, stream_key) = ($1, $2) and told_by <= $3) as ripe',
-    [account, stream, new Date(knownMs)],
-  );
-  return rows[0]!.ripe;
-}
+export const hasRipe = (db: pg.Pool, { account, stream }: Claim, knownMs: Ms): Promise<boolean> =>
+  query(db).value`
+    select exists (select from sync.ties where (account_id, stream_key) = (${account}, ${stream}) and told_by <= ${new Date(knownMs)}) as ripe`;
 
 /**
  * A tie is certain now, or a member has moved on; then its range is no longer synced. A member that moved twice does
@@ -115,19 +112,15 @@ export async function isSettled(db: pg.Pool, { account, stream }: Claim): Promis
 }
 
 /** Ranges that were taken back and not read since, unless they failed for another reason. */
-export async function takenBack(db: pg.Pool, { account, stream }: Claim): Promise<(Range & { list: string })[]> {
-  const { rows } = await db.query<Range & { list: string }>(
-    `select r.list, extract(epoch from lower(r.gap))::float8 * 1000 as from, extract(epoch from upper(r.gap))::float8 * 1000 as to
-     from sync.gap_reasons r
-     join sync.coverage c using (account_id, stream_key, list)
-     join sync.accounts a using (account_id)
-     where (r.account_id, r.stream_key) = ($1, $2) and r.reason = $3 and not c.redundant
-       and not c.covered @> r.gap and upper(r.gap) > coalesce(c.since, a.since) and not exists (
-         select from sync.gap_reasons o
-         where (o.account_id, o.stream_key, o.list) = (r.account_id, r.stream_key, r.list) and o.gap && r.gap
-           and o.reason <> r.reason and o.found_at >= r.found_at)
-     order by r.list, r.gap`,
-    [account, stream, copiesDiffer],
-  );
-  return rows;
-}
+export const takenBack = (db: pg.Pool, { account, stream }: Claim): Promise<(Range & { list: string })[]> =>
+  query(db).rows`
+    select r.list, extract(epoch from lower(r.gap))::float8 * 1000 as from, extract(epoch from upper(r.gap))::float8 * 1000 as to
+    from sync.gap_reasons r
+    join sync.coverage c using (account_id, stream_key, list)
+    join sync.accounts a using (account_id)
+    where (r.account_id, r.stream_key) = (${account}, ${stream}) and r.reason = ${copiesDiffer} and not c.redundant
+      and not c.covered @> r.gap and upper(r.gap) > coalesce(c.since, a.since) and not exists (
+        select from sync.gap_reasons o
+        where (o.account_id, o.stream_key, o.list) = (r.account_id, r.stream_key, r.list) and o.gap && r.gap
+          and o.reason <> r.reason and o.found_at >= r.found_at)
+    order by r.list, r.gap`;

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { exitCodes, ShelfdeskError } from '../../errors.ts';
+import { ShelfdeskError } from '../../errors.ts';
 import type { Queryable } from './pool.ts';
 
 /** SHA-256 of the text, in hexadecimal. Line ends do not count: Git may change them. */
@@ -31,7 +31,6 @@ export async function refuseIfEdited(db: Queryable, folder: string): Promise<voi
   throw new ShelfdeskError(
     `edited after it was applied to this database: migration ${edited.join(', ')}`,
     'Put the file back as it was released, and make what is to change a migration of its own. Nothing has been changed.',
-    exitCodes.failed,
   );
 }
 

@@ -3,7 +3,8 @@
  * again.
  */
 import type pg from 'pg';
-import { exitCodes, ShelfdeskError } from '../../errors.ts';
+import { ShelfdeskError } from '../../errors.ts';
+import { query } from './sql.ts';
 
 export interface Dependent {
   /** Such as `view own.report`. */
@@ -57,26 +58,21 @@ export async function restore(
 }
 
 /** Statements that restore the rights of others on our views and functions. */
-export async function grantsOn(client: pg.Client, ours: readonly string[]): Promise<string[]> {
-  const { rows } = await client.query<{ grant: string }>(
-    `select format('grant %s on %s to %s%s', a.privilege_type, c.oid::regclass, case a.grantee when 0 then 'public' else a.grantee::regrole::text end,
-       case when a.is_grantable then ' with grant option' else '' end) as grant
-     from pg_class c, aclexplode(c.relacl) a
-     where c.relkind = 'v' and format('view %s', c.oid::regclass) = any ($1) and a.grantee <> c.relowner
-     union all
-     select format('grant execute on function %s to %s', p.oid::regprocedure, case a.grantee when 0 then 'public' else a.grantee::regrole::text end)
-     from pg_proc p, aclexplode(p.proacl) a
-     where format('function %s', p.oid::regprocedure) = any ($1) and a.grantee <> p.proowner`,
-    [ours],
-  );
-  return rows.map(({ grant }) => grant);
-}
+export const grantsOn = (client: pg.Client, ours: readonly string[]): Promise<string[]> =>
+  query(client).values`
+    select format('grant %s on %s to %s%s', a.privilege_type, c.oid::regclass, case a.grantee when 0 then 'public' else a.grantee::regrole::text end,
+      case when a.is_grantable then ' with grant option' else '' end) as grant
+    from pg_class c, aclexplode(c.relacl) a
+    where c.relkind = 'v' and format('view %s', c.oid::regclass) = any (${ours}) and a.grantee <> c.relowner
+    union all
+    select format('grant execute on function %s to %s', p.oid::regprocedure, case a.grantee when 0 then 'public' else a.grantee::regrole::text end)
+    from pg_proc p, aclexplode(p.proacl) a
+    where format('function %s', p.oid::regprocedure) = any (${ours}) and a.grantee <> p.proowner`;
 
 const inTheWay = (names: readonly string[]) =>
   new ShelfdeskError(
     `the views of Shelfdesk change, and with them goes what others have built on them: ${names.join(', ')}`,
     'Nothing was changed. Drop what is named, run the same command again, and create it again on the new columns.',
-    exitCodes.failed,
   );
 
 /**

@@ -10,12 +10,13 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
-import { Away, exitCodes, isAway, isCanceled, ShelfdeskError } from '../../errors.ts';
+import { Away, isAway, isCanceled, ShelfdeskError } from '../../errors.ts';
 import { keepChecksums, refuseIfEdited } from './checksums.ts';
 import { addMirrors, type Mirror, sourceSchemas } from './mirrors.ts';
 import { openCandidates } from './open-candidates.ts';
 import { ownNames, type Queryable } from './pool.ts';
 import { connectSession, sessionTo } from './session/session.ts';
+import { sql } from './sql.ts';
 import { applyViews, readViews, stateOfViews } from './views.ts';
 import { migrationLock } from './waits.ts';
 
@@ -172,21 +173,19 @@ async function analyzeLoaded(client: pg.Client): Promise<{ busy?: string[] }> {
   const schemas = ['analytics', 'internal', 'sync', ...(await sourceSchemas(client))];
   // Others wait for the lock of migrations meanwhile. Asking for the size would wait for a session that locks the table.
   await client.query(`set lock_timeout = '1s'`);
-  const { rows } = await client.query<{ name: string; is_locked: boolean }>(
-    // pg_stats is asked for the few large tables alone: all of it is a join over each column of the database.
-    `with large as materialized (
-       select * from (
-         select c.oid, n.nspname, c.relname, exists (
-             select from pg_locks l where l.relation = c.oid and l.mode = 'AccessExclusiveLock' and l.pid <> pg_backend_pid()
-               and l.database = (select d.oid from pg_database d where d.datname = current_database())) as is_locked
-         from pg_class c join pg_namespace n on n.oid = c.relnamespace
-         where n.nspname = any ($2) and c.relkind = 'r' and pg_has_role(c.relowner, 'usage') and not pg_is_in_recovery()) t
-       where case when t.is_locked then true else pg_relation_size(t.oid) > $1 end)
-     select t.oid::regclass::text as name, t.is_locked from large t
-     where not exists (select from pg_stats s where s.schemaname = t.nspname and s.tablename = t.relname offset 0)
-     order by 1`,
-    [leastBytes, schemas],
-  );
+  // pg_stats is asked for the few large tables alone: all of it is a join over each column of the database.
+  const { rows } = await client.query<{ name: string; is_locked: boolean }>(sql`
+    with large as materialized (
+      select * from (
+        select c.oid, n.nspname, c.relname, exists (
+            select from pg_locks l where l.relation = c.oid and l.mode = 'AccessExclusiveLock' and l.pid <> pg_backend_pid()
+              and l.database = (select d.oid from pg_database d where d.datname = current_database())) as is_locked
+        from pg_class c join pg_namespace n on n.oid = c.relnamespace
+        where n.nspname = any (${schemas}) and c.relkind = 'r' and pg_has_role(c.relowner, 'usage') and not pg_is_in_recovery()) t
+      where case when t.is_locked then true else pg_relation_size(t.oid) > ${leastBytes} end)
+    select t.oid::regclass::text as name, t.is_locked from large t
+    where not exists (select from pg_stats s where s.schemaname = t.nspname and s.tablename = t.relname offset 0)
+    order by 1`);
   const busy: string[] = [];
   for (const { name, is_locked } of rows) {
     const analyze = () => client.query(`analyze ${name}`);
@@ -208,7 +207,7 @@ async function connect(url: string): Promise<pg.Client> {
     const remedy = 'Check DATABASE_URL, and that the server runs and lets this machine in.';
     if (isAway(cause)) throw new Away(cause, where, remedy);
     const { message, code } = cause as NodeJS.ErrnoException;
-    throw new ShelfdeskError(`no connection to ${where}: ${message || code}`, remedy, exitCodes.failed, cause);
+    throw new ShelfdeskError(`no connection to ${where}: ${message || code}`, remedy, { cause });
   }
 }
 
@@ -237,7 +236,6 @@ async function refuseIfOlder(client: pg.Client, sql: Sql): Promise<void> {
   throw new ShelfdeskError(
     `the database has been migrated by a newer Shelfdesk: this one does not know ${unknown.join(', ')}`,
     'Upgrade Shelfdesk to the version that made these changes, or newer. Nothing has been changed.',
-    exitCodes.failed,
   );
 }
 
@@ -255,21 +253,18 @@ async function explain(error: pg.DatabaseError, url: string, sql: Sql): Promise<
     return new ShelfdeskError(
       `migration ${name ?? 'of the database'} failed${line}: ${error.message}`,
       'This role may not do that. Run `npx shelfdesk migrate` as the role that owns the tables; for an extension, as one that may create it in this database.',
-      exitCodes.failed,
-      error,
+      { cause: error },
     );
   if (error.code === isNot && /role "?shelfdesk_/.test(error.message))
     return new ShelfdeskError(
       `migration ${name ?? 'of the database'} failed: ${error.message}, and this role may not make one`,
       `As a superuser: \`${makeRoles}\`. Then run \`npx shelfdesk migrate\` again (docs/how-to/let-readers-in.md).`,
-      exitCodes.failed,
-      error,
+      { cause: error },
     );
   return new ShelfdeskError(
     `migration ${name ?? 'of the database'} failed${line}: ${error.message}${detail}`,
     'The migrations before it are applied, of this one nothing is. Remove the cause and run the same command again.',
-    exitCodes.failed,
-    error,
+    { cause: error },
   );
 }
 

@@ -4,7 +4,7 @@
  * runs again at each migration, so an upgrade may add streams and columns.
  */
 import type pg from 'pg';
-import { exitCodes, ShelfdeskError } from '../../errors.ts';
+import { ShelfdeskError } from '../../errors.ts';
 import { uncheckedColumnsOf } from '../../sources/record/columns.ts';
 import { literal, type Masked, maskStatements, masksOfRecord, type Shown } from '../../sources/record/masks.ts';
 import { allFields, computedOf, type Facts, fieldsThatAre } from '../../sources/record/record.ts';
@@ -19,6 +19,7 @@ import {
 } from '../../sources/source.ts';
 import { checksumOf } from './checksums.ts';
 import type { Queryable } from './pool.ts';
+import { query, sql } from './sql.ts';
 
 /**
  * SQL over `pg_namespace`: true for a schema of mirrored tables. These have `_payload`. sync.sources may not exist yet.
@@ -74,11 +75,9 @@ async function makeTables(client: pg.Client, { name: source, schema, tables = []
   for (const table of isMade ? tables : [])
     isNew = (await settleColumns(client, table, before.get(table.name))) || isNew;
   for (const { name, parent = '' } of isMade ? tables : []) {
-    const { rows } = await client.query<{ mirrored: boolean }>(
-      `select exists (select from pg_attribute where attrelid = $1::regclass and attname = '_payload') as mirrored`,
-      [name],
-    );
-    if (!rows[0]!.mirrored) await client.query('select sync.add_mirror($1::regclass, $2)', [name, parent]);
+    const { rows } = await client.query<{ mirrored: boolean }>(sql`
+      select exists (select from pg_attribute where attrelid = ${name}::regclass and attname = '_payload') as mirrored`);
+    if (!rows[0]!.mirrored) await client.query(sql`select sync.add_mirror(${name}::regclass, ${parent})`);
   }
   await make(client, source, 'indexes', tables.flatMap(indexStatements));
   // A lake that is on has to be told of changes of the new tables.
@@ -87,11 +86,9 @@ async function makeTables(client: pg.Client, { name: source, schema, tables = []
 }
 
 async function columnNames(client: pg.Client, tables: readonly SourceTable[]): Promise<Map<string, Set<string>>> {
-  const { rows } = await client.query<{ name: string; columns: string[] }>(
-    `select n.name, array_agg(a.attname::text) as columns from unnest($1::text[]) n (name)
-     join pg_attribute a on a.attrelid = to_regclass(n.name) and a.attnum > 0 and not a.attisdropped group by 1`,
-    [tables.map(({ name }) => name)],
-  );
+  const { rows } = await client.query<{ name: string; columns: string[] }>(sql`
+    select n.name, array_agg(a.attname::text) as columns from unnest(${tables.map(({ name }) => name)}::text[]) n (name)
+    join pg_attribute a on a.attrelid = to_regclass(n.name) and a.attnum > 0 and not a.attisdropped group by 1`);
   return new Map(rows.map(({ name, columns }) => [name, new Set(columns)]));
 }
 
@@ -121,50 +118,36 @@ async function refuseOtherTypes(client: pg.Client, tables: readonly SourceTable[
   const declared = tables.flatMap(({ name, record }) =>
     fieldsThatAre(record, 'column').map(([, { column, type }]) => ({ table: name, column, type })),
   );
-  const { rows } = await client.query<{ table: string; column: string; type: string; stored: string }>(
-    `select d."table", d."column", d.type, format_type(a.atttypid, a.atttypmod) as stored
-     from jsonb_to_recordset($1) d ("table" text, "column" text, type text)
-     join pg_attribute a on a.attrelid = to_regclass(d."table") and a.attname = d."column" and not a.attisdropped
-     where a.atttypid <> d.type::regtype limit 1`,
-    [JSON.stringify(declared)],
-  );
-  const [other] = rows;
+  const other = await query(client).first<{ table: string; column: string; type: string; stored: string }>`
+    select d."table", d."column", d.type, format_type(a.atttypid, a.atttypmod) as stored
+    from jsonb_to_recordset(${JSON.stringify(declared)}) d ("table" text, "column" text, type text)
+    join pg_attribute a on a.attrelid = to_regclass(d."table") and a.attname = d."column" and not a.attisdropped
+    where a.atttypid <> d.type::regtype limit 1`;
   if (other !== undefined)
     throw new ShelfdeskError(
       `the column ${other.column} of ${other.table} is ${other.stored}, and its record declares ${other.type}`,
       "Give the field another column, as in time('…', { column: 'born_at' }): it is filled from the stored records, and this one is emptied.",
-      exitCodes.failed,
     );
 }
 
 async function addStream(client: pg.Client, stream: Stream): Promise<void> {
   const { deletions, datedBy } = stream as Pick<ListStream<Row>, 'deletions' | 'datedBy'>;
   const unknown = typeof deletions === 'object' ? deletions.unknown : null;
-  await client.query(
-    `insert into sync.streams as s (stream, source, place, follows, one_reader, personal, swept, deletions, dated_by)
-     select $1, $2, coalesce(max(k.place), 0) + 1, $3, true, $4, $5, $6, $7 from sync.streams k
-     on conflict (source, stream) do update set
-       personal = s.personal or excluded.personal, swept = excluded.swept, deletions = excluded.deletions, dated_by = excluded.dated_by
-     where (s.personal or excluded.personal, excluded.swept, excluded.deletions, excluded.dated_by)
-       is distinct from (s.personal, s.swept, s.deletions, s.dated_by)`,
-    [
-      stream.name,
-      stream.source,
-      announcedBy(stream),
-      stream.personal !== undefined,
-      stream.jobs.sweep !== undefined,
-      unknown,
-      datedBy ?? stream.merge.declared.root.version ?? null,
-    ],
-  );
+  await client.query(sql`
+    insert into sync.streams as s (stream, source, place, follows, one_reader, personal, swept, deletions, dated_by)
+    select ${stream.name}, ${stream.source}, coalesce(max(k.place), 0) + 1, ${announcedBy(stream)}, true,
+      ${stream.personal !== undefined}, ${stream.jobs.sweep !== undefined}, ${unknown},
+      ${datedBy ?? stream.merge.declared.root.version ?? null} from sync.streams k
+    on conflict (source, stream) do update set
+      personal = s.personal or excluded.personal, swept = excluded.swept, deletions = excluded.deletions, dated_by = excluded.dated_by
+    where (s.personal or excluded.personal, excluded.swept, excluded.deletions, excluded.dated_by)
+      is distinct from (s.personal, s.swept, s.deletions, s.dated_by)`);
 }
 
 /** Of a stream that is declared no more the rows stay, with their rights. Nothing is claimed of it, so nothing is told of it. */
 const forgetStreams = (client: pg.Client, { name, streams }: Mirror) =>
-  client.query('delete from sync.coverage where source = $1 and stream <> all ($2)', [
-    name,
-    streams.map(stream => stream.name),
-  ]);
+  client.query(sql`
+    delete from sync.coverage where source = ${name} and stream <> all (${streams.map(stream => stream.name)})`);
 
 /**
  * Comments on columns, and masked views. What was made of the same declarations and columns is not made again. A column without a
@@ -194,29 +177,24 @@ async function make(client: pg.Client, source: string, name: string, statements:
   const text = statements.join(';\n');
   const checksum = checksumOf(text);
   // A worker that may not write must find nothing to write.
-  const { rowCount } = await client.query(
-    'select from sync.source_files where (source, name, checksum) = ($1, $2, $3)',
-    [source, name, checksum],
-  );
+  const { rowCount } = await client.query(sql`
+    select from sync.source_files where (source, name, checksum) = (${source}, ${name}, ${checksum})`);
   if (rowCount !== 0 || text === '') return false;
   await client.query(text);
-  await client.query(
-    `insert into sync.source_files as f (source, name, checksum) values ($1, $2, $3)
-     on conflict (source, name) do update set checksum = excluded.checksum`,
-    [source, name, checksum],
-  );
+  await client.query(sql`
+    insert into sync.source_files as f (source, name, checksum) values (${source}, ${name}, ${checksum})
+    on conflict (source, name) do update set checksum = excluded.checksum`);
   return true;
 }
 
 /** The columns of each table, in the order of the database. */
 async function columnsOf(client: pg.Client, masked: readonly Masked[]): Promise<Map<string, Shown[]>> {
-  const { rows } = await client.query<{ rows: string; columns: Shown[] }>(
-    `select w.rows, json_agg(json_build_object('name', a.attname, 'comment', col_description(a.attrelid, a.attnum),
-       'isList', a.atttypid = 'text[]'::regtype, 'type', format_type(a.atttypid, a.atttypmod)) order by a.attnum) as columns
-     from unnest($1::text[]) w (rows) join pg_attribute a on a.attrelid = to_regclass(w.rows) and a.attnum > 0 and not a.attisdropped
-     group by w.rows`,
-    [masked.map(one => one.rows)],
-  );
+  const { rows } = await client.query<{ rows: string; columns: Shown[] }>(sql`
+    select w.rows, json_agg(json_build_object('name', a.attname, 'comment', col_description(a.attrelid, a.attnum),
+      'isList', a.atttypid = 'text[]'::regtype, 'type', format_type(a.atttypid, a.atttypmod)) order by a.attnum) as columns
+    from unnest(${masked.map(one => one.rows)}::text[]) w (rows) join pg_attribute a on a.attrelid = to_regclass(w.rows)
+      and a.attnum > 0 and not a.attisdropped
+    group by w.rows`);
   return new Map(rows.map(one => [one.rows, one.columns]));
 }
 

@@ -5,6 +5,7 @@
 import type pg from 'pg';
 import type { RowFacts, Stream } from '../../sources/source.ts';
 import type { Mirror } from './mirrors.ts';
+import { query } from './sql.ts';
 
 /** The columns that tell as of when, and by which run, a stream of details read those of a record. A tombstone clears them. */
 export const readingOf = (details: string) => ({ asOf: `_${details}_as_of`, by: `_${details}_by` });
@@ -57,8 +58,7 @@ async function extend(
     .flatMap(stream => [[stream.key, sqlOf(stream)] as const])
     .filter(([, sql]) => sql !== undefined);
   if (parts.length === 0) return;
-  const { rows } = await client.query<{ sql: string }>('select pg_get_viewdef($1::regclass) as sql', [view]);
-  const { sql } = rows[0]!;
+  const sql = await query(client).value<string>`select pg_get_viewdef(${view}::regclass)`;
   // The login of a worker may have no right to change views, so nothing is written if the view is current.
   const missing = parts.flatMap(([key, part]) => (sql.includes(`'${key}'`) ? [] : [part]));
   if (missing.length === 0) return;

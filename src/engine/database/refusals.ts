@@ -6,7 +6,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { exitCodes, ShelfdeskError } from '../../errors.ts';
+import { ShelfdeskError } from '../../errors.ts';
 import type { Mirror } from './mirrors.ts';
 import type { Queryable } from './pool.ts';
 
@@ -109,7 +109,7 @@ export async function refusalsOf(db: Queryable, sources: readonly Mirror[]): Pro
 export async function refuseUnfit(db: Queryable, sources: readonly Mirror[]): Promise<void> {
   const all = await refusalsOf(db, sources);
   const [message, remedy] = [all.map(one => one.message).join('; '), all.map(one => one.remedy).join(' ')];
-  if (all.length > 0) throw new ShelfdeskError(message, remedy, exitCodes.failed);
+  if (all.length > 0) throw new ShelfdeskError(message, remedy);
 }
 
 /** Schemas that a migration is still to make, that are there, and that are not empty or belong to a role that this one is not. */

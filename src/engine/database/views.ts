@@ -7,10 +7,11 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type pg from 'pg';
-import { exitCodes, ShelfdeskError } from '../../errors.ts';
+import { ShelfdeskError } from '../../errors.ts';
 import { checksumOf } from './checksums.ts';
 import { dependentsOf, grantsOn, restore } from './dependents.ts';
 import type { Queryable } from './pool.ts';
+import { query, sql } from './sql.ts';
 
 export interface Views {
   readonly checksum: string;
@@ -40,12 +41,10 @@ export async function stateOfViews(
 ): Promise<'applied' | 'missing' | 'newer'> {
   const { rows: tables } = await db.query("select to_regclass('sync.view_sets') is not null as there");
   if (!tables[0].there) return 'missing';
-  const { rows } = await db.query<{ checksum: string; newer: boolean }>(
-    `select checksum, string_to_array(split_part(coalesce(to_jsonb(v) ->> 'version', ''), '-', 1), '.')::int[] > string_to_array(split_part($1, '-', 1), '.')::int[] as newer
-     from sync.view_sets v order by id desc limit 1`,
-    [version],
-  );
-  const [last] = rows;
+  const last = await query(db).first<{ checksum: string; newer: boolean }>`
+    select checksum, string_to_array(split_part(coalesce(to_jsonb(v) ->> 'version', ''), '-', 1),
+      '.')::int[] > string_to_array(split_part(${version}, '-', 1), '.')::int[] as newer
+    from sync.view_sets v order by id desc limit 1`;
   if (last?.checksum === checksum) return 'applied';
   return last?.newer ? 'newer' : 'missing';
 }
@@ -99,11 +98,8 @@ async function applyAll(client: pg.Client, { checksum, version, parts }: Views, 
   const names = made.map(({ name }) => name);
   await restore(client, others, grants);
   for (const name of ours.filter(one => !names.includes(one))) await dropOld(client, name);
-  await client.query('insert into sync.view_sets (checksum, version, made) values ($1, $2, $3)', [
-    checksum,
-    version,
-    names,
-  ]);
+  await client.query(sql`
+    insert into sync.view_sets (checksum, version, made) values (${checksum}, ${version}, ${names})`);
   return undefined;
 }
 
@@ -121,8 +117,7 @@ function failed(part: string, error: pg.DatabaseError): Error {
   return new ShelfdeskError(
     `the views cannot be made: ${name}: ${error.message}${error.detail ? ` (${error.detail})` : ''}`,
     'Nothing of them was changed. Remove the cause and run the same command again.',
-    exitCodes.failed,
-    error,
+    { cause: error },
   );
 }
 
@@ -138,8 +133,7 @@ async function dropOld(client: pg.Client, name: string): Promise<void> {
     throw new ShelfdeskError(
       `${name} goes, and something of yours reads it: ${detail ?? message}`,
       'Nothing was changed. Drop what is named, run the same command again, and create it again without what goes.',
-      exitCodes.failed,
-      error,
+      { cause: error },
     );
   }
 }

@@ -5,6 +5,7 @@
  */
 import type pg from 'pg';
 import { connectSession, sessionTo, watched } from './session/session.ts';
+import { sql } from './sql.ts';
 
 const lookMs = 1000;
 /** Interval of the looks after an interruption. */
@@ -156,7 +157,7 @@ async function askAbout(url: string, pids: readonly number[], cancels: boolean):
     await connectSession(client, url, {});
     const { rows } = await client.query<Wait>(waitsSql, [pids]);
     if (cancels && rows.length > 0)
-      await client.query('select pg_cancel_backend(one) from unnest($1::int[]) one', [rows.map(({ pid }) => pid)]);
+      await client.query(sql`select pg_cancel_backend(one) from unnest(${rows.map(({ pid }) => pid)}::int[]) one`);
     return rows;
   } finally {
     client.end().catch(() => {});

@@ -4,6 +4,7 @@ import { keepChanges, rowsOf, type Table } from '../commit/merge.ts';
 import type { Writer } from '../commit/page.ts';
 import { settle } from '../commit/rejects.ts';
 import type { Client } from '../database/pool.ts';
+import { raw, sql } from '../database/sql.ts';
 import type { StreamKey } from '../database/stream-key.ts';
 import type { Ms } from '../reading/reading.ts';
 import { type Mortal, partsOf, tombstoneOf } from './row-facts.ts';
@@ -46,16 +47,12 @@ export async function buryParts(
 ): Promise<void> {
   if (ids.length === 0) return;
   for (const part of parts) {
-    await client.query(
-      `update ${rowsOf(part)} m set _deleted_at = p._deleted_at, _synced_at = $3 from ${rowsOf(of)} p
-       where m.account_id = $1 and m.${part.parent} = any ($2) and m._deleted_at is null
-         and p.account_id = $1 and p.id = m.${part.parent}`,
-      [account, ids, new Date(nowMs)],
-    );
+    await client.query(sql`
+      update ${raw(rowsOf(part))} m set _deleted_at = p._deleted_at, _synced_at = ${new Date(nowMs)} from ${raw(rowsOf(of))} p
+      where m.account_id = ${account} and m.${raw(part.parent)} = any (${ids}) and m._deleted_at is null
+        and p.account_id = ${account} and p.id = m.${raw(part.parent)}`);
     // Details are a stream of the name of their table.
-    await settle(
-      { client, claim: { account, stream: part.name as StreamKey }, at: { nowMs, asOfMs: nowMs } },
-      { stored: ids },
-    );
+    const claim = { account, stream: part.name as StreamKey };
+    await settle({ client, claim, at: { nowMs, asOfMs: nowMs } }, { stored: ids });
   }
 }

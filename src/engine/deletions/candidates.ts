@@ -7,6 +7,7 @@ import type { ListStream, Row, RowFacts } from '../../sources/source.ts';
 import { keepChanges } from '../commit/merge.ts';
 import { lastShown } from '../database/open-candidates.ts';
 import type { Client, Queryable } from '../database/pool.ts';
+import { query, raw, sql } from '../database/sql.ts';
 import { sourceAndStream } from '../database/stream-key.ts';
 import { cleanText, storableIds } from '../json-text.ts';
 import { farFuture, type Ms } from '../reading/reading.ts';
@@ -237,20 +238,16 @@ export async function noteAnswer(
  * completed sweep confirmed older tombstones. A sweep requested with `again` confirms tombstones of any age up to its
  * start.
  */
-export async function deletedWhen(db: Queryable, claim: Claim, ageMs: number): Promise<{ from: Date; to: Date }> {
-  const { rows } = await db.query<{ from: Date; to: Date }>(
-    `select coalesce(last.started_at, r.started_at - $3 * interval '1 millisecond') - $3 * interval '1 millisecond' as from,
-       case when r.again then r.started_at else r.started_at - $3 * interval '1 millisecond' end as to
-     from sync.stored_runs r left join lateral (
-       select p.started_at
-       from sync.stored_runs p join sync.stored_run_streams s on s.run_id = p.id
-       where p.account_id = r.account_id and p.kind = 'sweep' and p.id < r.id and s.stream_key = $2 and s.state = 'completed'
-       order by p.id desc limit 1) last on true
-     where r.id = $1`,
-    [claim.run, claim.stream, ageMs],
-  );
-  return rows[0]!;
-}
+export const deletedWhen = (db: Queryable, claim: Claim, ageMs: number): Promise<{ from: Date; to: Date }> =>
+  query(db).row`
+    select coalesce(last.started_at, r.started_at - ${ageMs} * interval '1 millisecond') - ${ageMs} * interval '1 millisecond' as from,
+      case when r.again then r.started_at else r.started_at - ${ageMs} * interval '1 millisecond' end as to
+    from sync.stored_runs r left join lateral (
+      select p.started_at
+      from sync.stored_runs p join sync.stored_run_streams s on s.run_id = p.id
+      where p.account_id = r.account_id and p.kind = 'sweep' and p.id < r.id and s.stream_key = ${claim.stream} and s.state = 'completed'
+      order by p.id desc limit 1) last on true
+    where r.id = ${claim.run}`;
 
 /** Ids of rows that got their tombstone in this range and still have it. */
 export async function deletedAfter(
@@ -271,22 +268,15 @@ export async function deletedAfter(
 }
 
 /** The ids among these whose rows still have a tombstone. */
-export async function stillDeleted(db: Queryable, claim: Claim, ids: readonly string[]): Promise<string[]> {
-  const { rows } = await db.query<{ id: string }>(
-    `select t.id from ${claim.stream} t
-     where t.account_id = $1 and t.id = any($2) and t._deleted_at is not null order by t.id`,
-    [claim.account, ids],
-  );
-  return rows.map(({ id }) => id);
-}
+export const stillDeleted = (db: Queryable, claim: Claim, ids: readonly string[]): Promise<string[]> =>
+  query(db).values`
+    select t.id from ${raw(claim.stream)} t
+    where t.account_id = ${claim.account} and t.id = any(${ids}) and t._deleted_at is not null order by t.id`;
 
 /** Sets the note that tells people why the run is waiting. Undefined clears it. */
 export async function noteWait(client: Client, claim: Claim, note: string | undefined): Promise<void> {
-  await client.query('update sync.stored_run_streams set note = $3 where (run_id, stream_key) = ($1, $2)', [
-    claim.run,
-    claim.stream,
-    note ?? null,
-  ]);
+  await client.query(sql`
+    update sync.stored_run_streams set note = ${note ?? null} where (run_id, stream_key) = (${claim.run}, ${claim.stream})`);
 }
 
 /** When the deletion candidates that this run confirmed are known to have existed: the latest of these times, in ms. */

@@ -2,6 +2,7 @@
 import { Fatal, Gone, Retry } from '../../errors.ts';
 import type { ListStream, Row } from '../../sources/source.ts';
 import { type Context, sourceOf } from '../context.ts';
+import { sql } from '../database/sql.ts';
 import { singleBatch } from '../load/batch.ts';
 import { commitRecords, laneOf } from '../load/commit-reply.ts';
 import type { Claim } from '../runs/claims.ts';
@@ -23,14 +24,13 @@ export async function mostAccepted(
   accepts: boolean,
 ): Promise<number> {
   if (accepts) return Infinity;
-  const found = await pg.query<{ lately: number }>(
-    `select coalesce(sum(s.deleted), 0)::int as lately
-     from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id and s.stream_key = $2
-     where r.account_id = $1 and r.kind = 'sweep' and (s.finished_at is null or s.finished_at > $3) and r.id > coalesce((
-       select max(o.id) from sync.stored_runs o join sync.stored_run_streams p on p.run_id = o.id and p.stream_key = $2
-       where o.account_id = $1 and o.kind = 'sweep' and o.accept_deletions), 0)`,
-    [claim.account, claim.stream, new Date(clock.now() - 24 * 3_600_000)],
-  );
+  const found = await pg.query<{ lately: number }>(sql`
+    select coalesce(sum(s.deleted), 0)::int as lately
+    from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id and s.stream_key = ${claim.stream}
+    where r.account_id = ${claim.account} and r.kind = 'sweep' and (s.finished_at is null
+      or s.finished_at > ${new Date(clock.now() - 24 * 3_600_000)}) and r.id > coalesce((
+      select max(o.id) from sync.stored_runs o join sync.stored_run_streams p on p.run_id = o.id and p.stream_key = ${claim.stream}
+      where o.account_id = ${claim.account} and o.kind = 'sweep' and o.accept_deletions), 0)`);
   const { lately } = found.rows[0]!;
   return Math.max(0, Math.max(fewDeleted, Math.floor((rows + lately) * sweep.mostDeleted)) - lately);
 }

@@ -15,6 +15,7 @@ import { openSince } from '../commit/rejects.ts';
 import { type Context, type Outcome, sourceNow, sourceOf } from '../context.ts';
 import { isRedundant } from '../coverage/coverage.ts';
 import type { Client } from '../database/pool.ts';
+import { sql } from '../database/sql.ts';
 import { listBatch, pageOf } from '../load/batch.ts';
 import { commitNow } from '../load/commit-queue.ts';
 import { commitRecords, requestPage } from '../load/commit-reply.ts';
@@ -78,7 +79,7 @@ export async function sweepStream(ctx: Context, claim: Claim, stream: ListStream
 
 /** A person has mended what failed, and asks for it once more: nothing rests. Nor does it at night. */
 async function isRetry({ pg }: Context, { run }: Claim): Promise<boolean> {
-  const { rows } = await pg.query('select from sync.stored_runs where id = $1 and retries is not null', [run]);
+  const { rows } = await pg.query(sql`select from sync.stored_runs where id = ${run} and retries is not null`);
   return rows.length > 0;
 }
 

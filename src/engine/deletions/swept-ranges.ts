@@ -5,6 +5,7 @@
 
 import type pg from 'pg';
 import type { Client, Queryable } from '../database/pool.ts';
+import { query, sql } from '../database/sql.ts';
 import { sourceAndStream } from '../database/stream-key.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
@@ -34,21 +35,15 @@ export async function openSweep(
   const same = { withinMs: acceptDeletions ? resumeMs : goOnMs, isSame: 'r.again', mayResume };
   return withAccount(db, run.account, async client => {
     const opened = await openOrResume(client, { ...run, kind: 'sweep', range }, same, now);
-    await client.query('update sync.stored_runs set accept_deletions = accept_deletions or $2 where id = $1', [
-      opened.run,
-      acceptDeletions,
-    ]);
+    await client.query(sql`
+      update sync.stored_runs set accept_deletions = accept_deletions or ${acceptDeletions} where id = ${opened.run}`);
     return opened;
   });
 }
 
-export async function acceptsDeletions(db: Queryable, run: number): Promise<boolean> {
-  const { rows } = await db.query<{ accepts: boolean }>(
-    'select accept_deletions as accepts from sync.stored_runs where id = $1',
-    [run],
-  );
-  return rows[0]!.accepts;
-}
+export const acceptsDeletions = (db: Queryable, run: number): Promise<boolean> =>
+  query(db).value`
+    select accept_deletions as accepts from sync.stored_runs where id = ${run}`;
 
 /** Notes that the range was read. Older readings of the range give way. */
 export async function noteSwept(
@@ -93,11 +88,8 @@ export async function forgetSwept(
   { account, stream }: Pick<Claim, 'account' | 'stream'>,
   sinceMs: Ms,
 ): Promise<void> {
-  await client.query('delete from sync.swept where (account_id, stream_key) = ($1, $2) and as_of >= $3', [
-    account,
-    stream,
-    new Date(sinceMs),
-  ]);
+  await client.query(sql`
+    delete from sync.swept where (account_id, stream_key) = (${account}, ${stream}) and as_of >= ${new Date(sinceMs)}`);
 }
 
 /** An infinite bound is null. */

@@ -2,6 +2,7 @@
 
 import type { ListStream, Row, RowFacts } from '../../sources/source.ts';
 import type { Client, Queryable } from '../database/pool.ts';
+import { query, raw, sql } from '../database/sql.ts';
 import { sourceAndStream } from '../database/stream-key.ts';
 import type { Ms, Range, Walk } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
@@ -16,12 +17,10 @@ export async function scopeOf(
   claim: Claim,
   { fromTheBeginning }: Pick<ListStream<Row>, 'fromTheBeginning'>,
 ): Promise<{ sinceMs: Ms; rows: number }> {
-  const { rows } = await db.query<{ since_ms: Ms; rows: number }>(
-    `select extract(epoch from a.since)::float8 * 1000 as since_ms, (
-       select count(*) from ${claim.stream} t where t.account_id = a.account_id and t._deleted_at is null) as rows
-     from sync.accounts a where a.account_id = $1`,
-    [claim.account],
-  );
+  const { rows } = await db.query<{ since_ms: Ms; rows: number }>(sql`
+    select extract(epoch from a.since)::float8 * 1000 as since_ms, (
+      select count(*) from ${raw(claim.stream)} t where t.account_id = a.account_id and t._deleted_at is null) as rows
+    from sync.accounts a where a.account_id = ${claim.account}`);
   return { sinceMs: fromTheBeginning ? 0 : rows[0]!.since_ms, rows: rows[0]!.rows };
 }
 
@@ -75,11 +74,9 @@ export async function beginWalk(
 }
 
 export async function coverWalked(client: Client, claim: Claim, { from, to }: Range): Promise<void> {
-  await client.query(
-    `update sync.run_lists set covered = covered + tstzmultirange(tstzrange($5, $6))
-     where (account_id, stream_key, list, run_id) = ($1, $2, $3, $4)`,
-    [claim.account, claim.stream, walkName, claim.run, new Date(from), new Date(to)],
-  );
+  await client.query(sql`
+    update sync.run_lists set covered = covered + tstzmultirange(tstzrange(${new Date(from)}, ${new Date(to)}))
+    where (account_id, stream_key, list, run_id) = (${claim.account}, ${claim.stream}, ${walkName}, ${claim.run})`);
 }
 
 /**
@@ -87,14 +84,11 @@ export async function coverWalked(client: Client, claim: Claim, { from, to }: Ra
  * is none.
  */
 export async function walkedBy(client: Client, claim: Claim): Promise<{ to: Ms; begunMs: Ms } | undefined> {
-  const { rows } = await client.query<{ to_ms: Ms; begun_ms: Ms }>(
-    `select extract(epoch from upper(l.covered))::float8 * 1000 as to_ms, extract(epoch from r.again_before)::float8 * 1000 as begun_ms
-     from sync.run_lists l join sync.stored_runs r on r.id = l.run_id
-     where (l.account_id, l.stream_key, l.list, l.run_id) = ($1, $2, $3, $4)
-       and l.covered @> '1970-01-01T00:00:00Z'::timestamptz and (select count(*) = 1 from unnest(l.covered))`,
-    [claim.account, claim.stream, walkName, claim.run],
-  );
-  const [walked] = rows;
+  const walked = await query(client).first<{ to_ms: Ms; begun_ms: Ms }>`
+    select extract(epoch from upper(l.covered))::float8 * 1000 as to_ms, extract(epoch from r.again_before)::float8 * 1000 as begun_ms
+    from sync.run_lists l join sync.stored_runs r on r.id = l.run_id
+    where (l.account_id, l.stream_key, l.list, l.run_id) = (${claim.account}, ${claim.stream}, ${walkName}, ${claim.run})
+      and l.covered @> '1970-01-01T00:00:00Z'::timestamptz and (select count(*) = 1 from unnest(l.covered))`;
   return walked && { to: walked.to_ms, begunMs: walked.begun_ms };
 }
 

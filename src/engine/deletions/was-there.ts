@@ -3,6 +3,7 @@ import { Gone, Retry } from '../../errors.ts';
 import type { ListStream, Row } from '../../sources/source.ts';
 import { type Context, sourceOf } from '../context.ts';
 import type { Client } from '../database/pool.ts';
+import { query, raw, sql } from '../database/sql.ts';
 import type { Ms } from '../reading/reading.ts';
 import { fewTries } from './fetch-record.ts';
 import { behindMs } from './lag.ts';
@@ -18,13 +19,11 @@ export async function wasThere(
 ): Promise<boolean> {
   const { version = '_observed_at' } = merge.declared.root;
   const existed = rowFacts === undefined ? version : createdAt(rowFacts, '');
-  const { rows } = await db.query<{ older: boolean }>(
-    `select exists (
-       select from ${key}
-       where account_id = $1 and id = $2 and least(${existed}, _observed_at) <= $3) as older`,
-    [ctx.account, id, new Date(asOfMs - behindMs(sourceOf(ctx, source)))],
-  );
-  return rows[0]!.older;
+  return query(db).value<boolean>`
+    select exists (
+    select from ${raw(key)}
+    where account_id = ${ctx.account} and id = ${id}
+      and least(${raw(existed)}, _observed_at) <= ${new Date(asOfMs - behindMs(sourceOf(ctx, source)))}) as older`;
 }
 
 /** Whether the row has its tombstone. */
@@ -33,10 +32,8 @@ export async function isBuried(
   { key }: Pick<ListStream<Row>, 'key'>,
   id: string,
 ): Promise<boolean> {
-  const { rowCount } = await pg.query(
-    `select from ${key} where account_id = $1 and id = $2 and _deleted_at is not null`,
-    [account, id],
-  );
+  const { rowCount } = await pg.query(sql`
+    select from ${raw(key)} where account_id = ${account} and id = ${id} and _deleted_at is not null`);
   return rowCount === 1;
 }
 

@@ -4,6 +4,7 @@
  */
 import type { Row } from '../../sources/source.ts';
 import type { Queryable } from '../database/pool.ts';
+import { raw, sql } from '../database/sql.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { ById, Wanted } from './detail-rows.ts';
 
@@ -118,11 +119,9 @@ export class Listed {
   /** Notes a reading. A newer change in a list makes the record pending again. */
   async note({ id, since = null }: Wanted, asOfMs: Ms): Promise<void> {
     const { waitsSince, checkedAt, read } = this.#stream.rows;
-    await this.#db.query(
-      `update ${this.#stream.key} set ${read}, ${checkedAt} = $3,
-         ${waitsSince} = case when ${waitsSince}::text is distinct from $4 then ${waitsSince} end
-       where account_id = $1 and id = $2`,
-      [this.#account, id, new Date(asOfMs), since],
-    );
+    await this.#db.query(sql`
+      update ${raw(this.#stream.key)} set ${raw(read)}, ${raw(checkedAt)} = ${new Date(asOfMs)},
+        ${raw(waitsSince)} = case when ${raw(waitsSince)}::text is distinct from ${since} then ${raw(waitsSince)} end
+      where account_id = ${this.#account} and id = ${id}`);
   }
 }

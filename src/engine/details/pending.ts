@@ -4,6 +4,7 @@
  */
 import { isFarAhead } from '../commit/rejects.ts';
 import type { Queryable } from '../database/pool.ts';
+import { query, raw } from '../database/sql.ts';
 import { farFuture, type Ms } from '../reading/reading.ts';
 import type { Scope } from '../runs/ranges.ts';
 import { type Detail, idsOf, isDue, rowsOfParent, type Wanted } from './detail-rows.ts';
@@ -240,15 +241,12 @@ export class Pending {
 
   /** Number of records that a run still has to read. */
   async left(run: number): Promise<number> {
-    const { rows } = await this.#db.query<{ n: number }>(
-      `select count(*) as n
-       from sync.stored_runs r ${besideAgain} join ${this.#table} t using (account_id)
-       where r.id = $1 and t._deleted_at is null
-         and (r.since is null or ${this.#at} >= r.since) and (r.until is null or ${this.#at} < r.until)
-         and (${this.#asOf} is null or ${this.#asOf} < ${this.#at} or (r.again and ${this.#notAgain}))`,
-      [run],
-    );
-    return rows[0]!.n;
+    return query(this.#db).value<number>`
+      select count(*) as n
+      from sync.stored_runs r ${raw(besideAgain)} join ${raw(this.#table)} t using (account_id)
+      where r.id = ${run} and t._deleted_at is null
+        and (r.since is null or ${raw(this.#at)} >= r.since) and (r.until is null or ${raw(this.#at)} < r.until)
+        and (${raw(this.#asOf)} is null or ${raw(this.#asOf)} < ${raw(this.#at)} or (r.again and ${raw(this.#notAgain)}))`;
   }
 
   /** The records whose members were read last, of each group one before others, and that were not refused since. */

@@ -4,6 +4,7 @@ import type { Declared, ListStream, Row } from '../../sources/source.ts';
 import type { Limits } from '../budget/ledger.ts';
 import type { Context } from '../context.ts';
 import { readPages } from '../coverage/pages.ts';
+import { query, raw, sql } from '../database/sql.ts';
 import type { StreamKey } from '../database/stream-key.ts';
 import { isWholeEachTime } from '../reading/fewer.ts';
 
@@ -70,19 +71,16 @@ export async function shownPerPage(
 ): Promise<number> {
   const { size } = await readPages(pg, { account, stream: key }, lists[0].name);
   if (size !== undefined || !isWholeEachTime(read)) return Math.min(paging.perPage, size ?? paging.perPage);
-  const { rows } = await pg.query<{ size: number }>(
-    `select ceil(s.seen / s.credits)::int as size from sync.stored_run_streams s
-     where s.account_id = $1 and s.stream_key = $2 and s.state = 'completed' and s.credits > 1 and s.seen > 0
-     order by s.run_id desc limit 1`,
-    [account, key],
-  );
+  const { rows } = await pg.query<{ size: number }>(sql`
+    select ceil(s.seen / s.credits)::int as size from sync.stored_run_streams s
+    where s.account_id = ${account} and s.stream_key = ${key} and s.state = 'completed' and s.credits > 1 and s.seen > 0
+    order by s.run_id desc limit 1`);
   return rows[0]?.size ?? paging.perPage;
 }
 
-async function countRows({ pg, account }: Pick<Context, 'pg' | 'account'>, from: string): Promise<number> {
-  const { rows } = await pg.query<{ n: number }>(`select count(*) as n from ${from} and account_id = $1`, [account]);
-  return rows[0]!.n;
-}
+const countRows = ({ pg, account }: Pick<Context, 'pg' | 'account'>, from: string): Promise<number> =>
+  query(pg).value`
+    select count(*) as n from ${raw(from)} and account_id = ${account}`;
 
 /** All credits of the first period are available immediately. */
 function secondsOf(credits: number, { credits: most, reserve, periodMs, requestsPerSecond }: Limits): number {

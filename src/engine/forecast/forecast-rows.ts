@@ -1,5 +1,6 @@
 /** Queries for forecasts: facts in the warehouse about future work, and stored forecasts. */
 import type pg from 'pg';
+import { query, sql } from '../database/sql.ts';
 import type { Range as Part } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import type { Range, RunKind } from '../runs/runs.ts';
@@ -31,11 +32,9 @@ export async function keepPlan(
   { kind, question, forecast }: { kind: RunKind; question: AskedFor; forecast: ForecastTotals },
   now: Date,
 ): Promise<void> {
-  await db.query(
-    `insert into sync.plans (account_id, kind, question, made_at, forecast) values ($1, $2, $3, $4, $5)
-     on conflict (account_id, kind, question) do update set made_at = excluded.made_at, forecast = excluded.forecast`,
-    [account, kind, question, now, forecast],
-  );
+  await db.query(sql`
+    insert into sync.plans (account_id, kind, question, made_at, forecast) values (${account}, ${kind}, ${question}, ${now}, ${forecast})
+    on conflict (account_id, kind, question) do update set made_at = excluded.made_at, forecast = excluded.forecast`);
 }
 
 export async function freshPlan(
@@ -44,23 +43,20 @@ export async function freshPlan(
   { kind, question }: { kind: RunKind; question: AskedFor },
   now: Date,
 ): Promise<ForecastTotals | undefined> {
-  const { rows } = await db.query<{ forecast: ForecastTotals }>(
-    'delete from sync.plans where account_id = $1 and kind = $2 and question = $3 and made_at > $4 returning forecast',
-    [account, kind, question, new Date(now.getTime() - planMs)],
-  );
+  const { rows } = await db.query<{ forecast: ForecastTotals }>(sql`
+    delete from sync.plans where account_id = ${account} and kind = ${kind} and question = ${question}
+      and made_at > ${new Date(now.getTime() - planMs)} returning forecast`);
   return rows[0]?.forecast;
 }
 
 /** A resumed run keeps its first forecast. */
 export async function keepForecast(db: pg.Pool, run: number, forecast: ForecastTotals): Promise<void> {
-  await db.query('update sync.stored_runs set forecast = $2 where id = $1 and forecast is null', [run, forecast]);
+  await db.query(sql`update sync.stored_runs set forecast = ${forecast} where id = ${run} and forecast is null`);
 }
 
 export async function forecastOf(db: pg.Pool, run: number): Promise<ForecastTotals | undefined> {
-  const { rows } = await db.query<{ forecast: ForecastTotals | null }>(
-    'select forecast from sync.stored_runs where id = $1',
-    [run],
-  );
+  const { rows } = await db.query<{ forecast: ForecastTotals | null }>(sql`
+    select forecast from sync.stored_runs where id = ${run}`);
   return rows[0]?.forecast ?? undefined;
 }
 
@@ -76,13 +72,11 @@ export async function paceOf(
   { account, source }: { account: string; source: string },
   since: Date,
 ): Promise<{ latencyMs: number | undefined; storeMs: number | undefined }> {
-  const { rows } = await db.query<{ took: number | null; between: number | null }>(
-    `select sum(took_ms)::float8 / nullif(sum(requests), 0) as took, sum(between_ms)::float8 / nullif(sum(followed), 0) as between
-     from (
-       select took_ms, requests, followed, between_ms from sync.credit_minutes
-       where account_id = $1 and source = $2 and minute >= $3 and requests > 0 order by minute desc limit 60) recently`,
-    [account, source, since],
-  );
+  const { rows } = await db.query<{ took: number | null; between: number | null }>(sql`
+    select sum(took_ms)::float8 / nullif(sum(requests), 0) as took, sum(between_ms)::float8 / nullif(sum(followed), 0) as between
+    from (
+      select took_ms, requests, followed, between_ms from sync.credit_minutes
+      where account_id = ${account} and source = ${source} and minute >= ${since} and requests > 0 order by minute desc limit 60) recently`);
   return { latencyMs: rows[0]!.took ?? undefined, storeMs: rows[0]!.between ?? undefined };
 }
 
@@ -91,24 +85,20 @@ export async function budgetOf(
   db: pg.Pool,
   { account, source }: { account: string; source: string },
 ): Promise<object | undefined> {
-  const { rows } = await db.query<{ state: object }>(
-    'select state from sync.budget where account_id = $1 and source = $2',
-    [account, source],
-  );
+  const { rows } = await db.query<{ state: object }>(sql`
+    select state from sync.budget where account_id = ${account} and source = ${source}`);
   return rows[0]?.state;
 }
 
 /** The average time from the end of a stream to the beginning of the next one of its run, recently. */
 export async function betweenStreamsMs(db: pg.Pool, account: string, since: Date): Promise<number | undefined> {
-  const { rows } = await db.query<{ ms: number | null }>(
-    `select extract(epoch from avg(gap))::float8 * 1000 as ms from (
-       select s.started_at - lag(s.finished_at) over (partition by s.run_id, k.source order by k.place) as gap
-       from sync.stored_run_streams s join sync.streams k using (stream_key)
-       where s.account_id = $1 and s.started_at >= $2 and s.carried_from is null
-       order by s.started_at desc limit 60) gaps
-     where gap between interval '0' and interval '2 s'`,
-    [account, since],
-  );
+  const { rows } = await db.query<{ ms: number | null }>(sql`
+    select extract(epoch from avg(gap))::float8 * 1000 as ms from (
+      select s.started_at - lag(s.finished_at) over (partition by s.run_id, k.source order by k.place) as gap
+      from sync.stored_run_streams s join sync.streams k using (stream_key)
+      where s.account_id = ${account} and s.started_at >= ${since} and s.carried_from is null
+      order by s.started_at desc limit 60) gaps
+    where gap between interval '0' and interval '2 s'`);
   return rows[0]!.ms ?? undefined;
 }
 
@@ -121,48 +111,38 @@ export async function beginningMs(
   account: string,
   { since, perCreditMs }: { since: Date; perCreditMs: number },
 ): Promise<number> {
-  const { rows } = await db.query<{ ms: number | null }>(
-    `select percentile_cont(0.25) within group (
-         order by extract(epoch from s.finished_at - s.started_at)::float8 * 1000 - s.credits * $3::float8) as ms
-     from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id
-     where s.account_id = $1 and s.started_at >= $2 and s.state = 'completed' and s.carried_from is null and s.credits <= 5
-       and s.finished_at - s.started_at < interval '5 s' and r.kind in ('sync', 'backfill', 'sweep', 'verify')`,
-    [account, since, perCreditMs],
-  );
+  const { rows } = await db.query<{ ms: number | null }>(sql`
+    select percentile_cont(0.25) within group (
+        order by extract(epoch from s.finished_at - s.started_at)::float8 * 1000 - s.credits * ${perCreditMs}::float8) as ms
+    from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id
+    where s.account_id = ${account} and s.started_at >= ${since} and s.state = 'completed' and s.carried_from is null and s.credits <= 5
+      and s.finished_at - s.started_at < interval '5 s' and r.kind in ('sync', 'backfill', 'sweep', 'verify')`);
   return Math.max(0, Math.round(rows[0]!.ms ?? 0));
 }
 
 /** Open runs on the same account: they use credits too. */
-export async function runsAtWork(db: pg.Pool, account: string): Promise<number[]> {
-  const { rows } = await db.query<{ id: number }>(
-    `select id from sync.runs where account_id = $1 and state = 'running' order by id`,
-    [account],
-  );
-  return rows.map(({ id }) => id);
-}
+export const runsAtWork = (db: pg.Pool, account: string): Promise<number[]> =>
+  query(db).values`
+    select id from sync.runs where account_id = ${account} and state = 'running' order by id`;
 
 // --- stored rows
 // --------------------------------------------------------------------------------------------------------
 
 /** The gaps that a backfill of this range would find in a list, the newest first. */
-export async function gapsIn(
+export const gapsIn = (
   db: pg.Pool,
   { account, stream }: Key,
   list: string,
   { since, until, again }: Range,
   { fromTheBeginning, now }: { fromTheBeginning: boolean; now: Date },
-): Promise<Part[]> {
-  const { rows } = await db.query<Part>(
-    `with asked as (
-       select case when $6 then '{}' else c.covered end as covered,
-         coalesce($5, case when not $6 then upper(c.covered) end, $8) as until,
-         coalesce($4, case when $7 then '1970-01-01T00:00:00Z' else coalesce(c.since, a.since) end) as since
-       from sync.coverage c join sync.accounts a using (account_id)
-       where (c.account_id, c.stream_key, c.list) = ($1, $2, $3) and not c.redundant)
-     select extract(epoch from lower(gap))::float8 * 1000 as "from", extract(epoch from upper(gap))::float8 * 1000 as "to"
-     from asked, unnest(case when since < until then tstzmultirange(tstzrange(since, until)) else '{}' end - covered) gap
-     order by gap desc`,
-    [account, stream, list, since, until, again, fromTheBeginning, now],
-  );
-  return rows;
-}
+): Promise<Part[]> =>
+  query(db).rows`
+    with asked as (
+      select case when ${again} then '{}' else c.covered end as covered,
+        coalesce(${until}, case when not ${again} then upper(c.covered) end, ${now}) as until,
+        coalesce(${since}, case when ${fromTheBeginning} then '1970-01-01T00:00:00Z' else coalesce(c.since, a.since) end) as since
+      from sync.coverage c join sync.accounts a using (account_id)
+      where (c.account_id, c.stream_key, c.list) = (${account}, ${stream}, ${list}) and not c.redundant)
+    select extract(epoch from lower(gap))::float8 * 1000 as "from", extract(epoch from upper(gap))::float8 * 1000 as "to"
+    from asked, unnest(case when since < until then tstzmultirange(tstzrange(since, until)) else '{}' end - covered) gap
+    order by gap desc`;

@@ -4,6 +4,7 @@
  */
 import type { ListStream, Row } from '../../sources/source.ts';
 import { sourceOf } from '../context.ts';
+import { query, raw } from '../database/sql.ts';
 import { isWholeEachTime } from '../reading/fewer.ts';
 import { shownPerPage } from './cost-of-rows.ts';
 import type { Asked, Part } from './plan-time.ts';
@@ -64,13 +65,9 @@ async function totalOf(planning: Planning, stream: ListStream<Row>): Promise<num
   return reply.total ?? (reply.next === undefined && request.next !== undefined ? reply.arrived : undefined);
 }
 
-async function countRows({ ctx }: Planning, stream: ListStream<Row>): Promise<Rows> {
-  const { rows } = await ctx.pg.query<Rows>(
-    `select (select count(*) from ${stream.merge.declared.root.name} t
-         where t.account_id = $1 and t._deleted_at is null) as live,
-       exists (select from sync.coverage c
-         where c.account_id = $1 and c.stream_key = $2 and not isempty(c.covered)) as "isRead"`,
-    [ctx.account, stream.key],
-  );
-  return rows[0]!;
-}
+const countRows = ({ ctx }: Planning, stream: ListStream<Row>): Promise<Rows> =>
+  query(ctx.pg).row`
+    select (select count(*) from ${raw(stream.merge.declared.root.name)} t
+      where t.account_id = ${ctx.account} and t._deleted_at is null) as live,
+    exists (select from sync.coverage c
+      where c.account_id = ${ctx.account} and c.stream_key = ${stream.key} and not isempty(c.covered)) as "isRead"`;

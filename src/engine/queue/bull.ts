@@ -16,7 +16,7 @@ import {
   withBackend,
 } from 'bullmq';
 import pg from 'pg';
-import { exitCodes, messageOf, ShelfdeskError } from '../../errors.ts';
+import { messageOf, ShelfdeskError } from '../../errors.ts';
 import { givesUp } from '../database/pool.ts';
 import { poolConfig } from '../database/session/session.ts';
 import { type Delivery, Moved, type OpenQueue, type Queues, queueConnections, type Taking } from './job-queue.ts';
@@ -174,8 +174,7 @@ async function makeTables(pool: pg.Pool): Promise<void> {
     throw new ShelfdeskError(
       `the tables of the queue are missing, or this role may not use them: ${error.message}`,
       'Run `npx shelfdesk migrate` as the role that owns the tables.',
-      exitCodes.failed,
-      error,
+      { cause: error },
     );
   } finally {
     client.release();

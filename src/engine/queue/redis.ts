@@ -1,6 +1,6 @@
 /** A Redis server: how it is reached, whether the queue can work there, and facts for the checks of the doctor. */
 import type { Redis, RedisOptions } from 'ioredis';
-import { Away, exitCodes, isAway, ShelfdeskError, UsageError } from '../../errors.ts';
+import { Away, isAway, ShelfdeskError, UsageError } from '../../errors.ts';
 import { plainly, remedyOfConnect } from '../database/session/connect-failures.ts';
 import { readRedisUrl } from '../database/session/connection-url.ts';
 import { tlsOptions } from '../database/session/tls.ts';
@@ -135,12 +135,12 @@ function remedyOfSilence(url: string, { code = '', message }: NodeJS.ErrnoExcept
 export function redisFailure(error: Error): ShelfdeskError {
   if (error instanceof ShelfdeskError) return error;
   const refused = redisRefusal(error);
-  if (refused) return new ShelfdeskError(refused.says, refused.remedy, exitCodes.failed, error);
+  if (refused) return new ShelfdeskError(refused.says, refused.remedy, { cause: error });
   const remedy =
     remedyOfConnect(error, 'REDIS_URL') ?? 'Check REDIS_URL, or leave it out: then the queue lives in PostgreSQL.';
   const message = plainly(error.message);
   if (isAway(error)) return new Away(error, 'Redis', remedy);
-  return new ShelfdeskError(`Redis does not answer: ${message}`, remedy, exitCodes.failed, error);
+  return new ShelfdeskError(`Redis does not answer: ${message}`, remedy, { cause: error });
 }
 
 /** A connection of its own, which fails in place of trying again. */

@@ -7,6 +7,7 @@ import { createTask, parse, type ScheduledTask, setLogger } from 'node-cron';
 import type { Times } from '../../app/config.ts';
 import type { Stream } from '../../sources/source.ts';
 import type { Context } from '../context.ts';
+import { dueOf, rotationOf } from '../deletions/rotation.ts';
 import { claimSlot, lastSlot, type Plan } from '../runs/slots.ts';
 
 const minuteMs = 60_000;
@@ -35,6 +36,16 @@ export function plansFor(streams: readonly Stream[]): (Plan & { schedule: keyof 
     const names = streams.find(({ nightlyDetails }) => nightlyDetails)?.key;
     return { ...plan, streams: read, sweeps, ...(names !== undefined && { names }) };
   });
+}
+
+// @internal A test and a bench ask what a night would sweep.
+/** The plan as of now: a stream of which no list is due yet is swept by day when its time comes, and not at night as well. */
+export async function planOfNow<P extends Plan>(ctx: Context, plan: P): Promise<P> {
+  if (plan.sweeps === undefined) return plan;
+  const later = new Set<string>();
+  for (const source of ctx.sources.values())
+    for (const { stream, inMs } of dueOf(ctx, await rotationOf(ctx, source))) if (inMs > 0) later.add(stream.key);
+  return { ...plan, sweeps: plan.sweeps.filter(key => !later.has(key)) };
 }
 
 const silent = { info() {}, warn() {}, error() {}, debug() {} };
@@ -157,7 +168,9 @@ export function keepSchedule(ctx: Context, times: Times, opener: number, ring: (
     const claimed =
       slot === undefined
         ? undefined
-        : await claimSlot(ctx.pg, ctx.account, plan, { slot: new Date(slot), opener, now: new Date(nowMs) });
+        : await claimSlot(ctx.pg, ctx.account, await planOfNow(ctx, plan), {
+            ...{ slot: new Date(slot), opener, now: new Date(nowMs) },
+          });
     lookedMs.set(timetable, slot ?? Math.max(afterMs, nowMs - hourMs));
     if (claimed) ctx.log.debug({ schedule: plan.schedule, slot: new Date(slot!), ...claimed }, 'slot taken');
     return claimed !== undefined && 'run' in claimed;

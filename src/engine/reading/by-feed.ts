@@ -24,7 +24,7 @@ export function* readFeed(from: Ms, options: ReadingOptions): Generator<Step, Pr
   for (let number = 1; ; number++) {
     const page: Page = yield { ask: { page: number, perPage, ...(cursor !== undefined && { cursor }) }, proof };
     asOf = Math.min(asOf, page.asOf);
-    isSettled &&= page.rows.every(({ time }) => Number.isNaN(time) || time < page.asOf - lookbackMs);
+    isSettled &&= page.rows.every(({ time }) => time < page.asOf - lookbackMs);
     if (isSettled && page.next !== undefined) kept = page.next;
     proof = kept === undefined ? {} : { walk: { since: from, asOf, page: 1, deep: false, cursor: kept } };
     const known = Math.min(endOf(options), floorSecond(asOf - lookbackMs));

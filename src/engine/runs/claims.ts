@@ -6,6 +6,7 @@ import type pg from 'pg';
 import { FencedOff, UsageError } from '../../errors.ts';
 import { acknowledgedOf, counted } from '../commit/acknowledged.ts';
 import { byKey, transaction, withPlansByKey } from '../database/pool.ts';
+import { query, sql } from '../database/sql.ts';
 import { nameOfKey, type StreamKey } from '../database/stream-key.ts';
 import { addressesOf, type Bound, boundElsewhere } from './accounts/accounts.ts';
 import { closeRun, isApart, outcome, type RunKind, readerClass, withAccountByKey } from './runs.ts';
@@ -92,11 +93,9 @@ export async function takeUp(db: pg.Pool, key: Work, by: Claimant, time: () => D
     if (elsewhere !== undefined) throw elsewhere;
     if (found.paused || found.busy !== null) {
       // The previous claimant may have died.
-      await client.query(
-        `update sync.stored_run_streams set state = 'waiting', worker = null, job = null, waits_for = $3
-         where run_id = $1 and stream_key = $2`,
-        [key.run, key.stream, found.paused ? null : found.busy],
-      );
+      await client.query(sql`
+        update sync.stored_run_streams set state = 'waiting', worker = null, job = null, waits_for = ${found.paused ? null : found.busy}
+        where run_id = ${key.run} and stream_key = ${key.stream}`);
       return found.paused ? { over: true } : { busy: found.busy };
     }
     const { rows: raised } = await byKey<{ token: number }>(
@@ -121,44 +120,33 @@ export async function release(
   claim: Pick<Claim, 'run' | 'stream' | 'token'>,
   credits: number,
 ): Promise<boolean> {
-  const { rowCount } = await db.query(
-    `update sync.stored_run_streams set state = 'waiting', worker = null, job = null, credits = credits + $4
-     where run_id = $1 and stream_key = $2 and token = $3 and state = 'running'`,
-    [claim.run, claim.stream, claim.token, credits],
-  );
+  const { rowCount } = await db.query(sql`
+    update sync.stored_run_streams set state = 'waiting', worker = null, job = null, credits = credits + ${credits}
+    where run_id = ${claim.run} and stream_key = ${claim.stream} and token = ${claim.token} and state = 'running'`);
   return rowCount === 1;
 }
 
 /** Indexes of these claims that must stop: people have paused the stream, or another worker holds it. */
-export async function stopped(
+export const stopped = (
   db: pg.Pool,
   claims: readonly Pick<Claim, 'account' | 'run' | 'stream' | 'token'>[],
-): Promise<{ place: number; paused: boolean }[]> {
-  const { rows } = await db.query<{ place: number; paused: boolean }>(
-    `select (c.place - 1)::int as place, s.run_id is not null as paused
-     from unnest($1::text[], $2::bigint[], $3::text[], $4::int[]) with ordinality c (account_id, run, key, token, place)
-     left join sync.stored_run_streams s on (s.run_id, s.stream_key, s.token) = (c.run, c.key, c.token) and s.state = 'running'
-     where s.run_id is null or sync.is_paused(c.account_id, c.key)`,
-    [
-      claims.map(({ account }) => account),
-      claims.map(({ run }) => run),
-      claims.map(({ stream }) => stream),
-      claims.map(({ token }) => token),
-    ],
-  );
-  return rows;
-}
+): Promise<{ place: number; paused: boolean }[]> =>
+  query(db).rows`
+    select (c.place - 1)::int as place, s.run_id is not null as paused
+    from unnest(${claims.map(({ account }) => account)}::text[], ${claims.map(({ run }) => run)}::bigint[],
+      ${claims.map(({ stream }) => stream)}::text[], ${claims.map(({ token }) => token)}::int[]) with ordinality c (account_id, run, key,
+      token, place)
+    left join sync.stored_run_streams s on (s.run_id, s.stream_key, s.token) = (c.run, c.key, c.token) and s.state = 'running'
+    where s.run_id is null or sync.is_paused(c.account_id, c.key)`;
 
 /** The claims that the database has for these workers. */
 export async function heldBy(
   db: pg.Pool,
   workers: readonly number[],
 ): Promise<{ worker: number; run: number; stream: StreamKey; token: number; job: string }[]> {
-  const { rows } = await db.query(
-    `select worker, run_id as run, stream_key as stream, token, job from sync.stored_run_streams
-     where worker = any($1) and state = 'running'`,
-    [workers],
-  );
+  const { rows } = await db.query(sql`
+    select worker, run_id as run, stream_key as stream, token, job from sync.stored_run_streams
+    where worker = any(${workers}) and state = 'running'`);
   return rows;
 }
 
@@ -173,12 +161,10 @@ export async function finishUntaken(
   const ended = outcome(end);
   const { state, error, remedy, exitCode } = ended;
   await transaction(db, async client => {
-    await client.query(
-      `update sync.stored_run_streams set state = $5, token = token + 1, carried_from = $3, waits_for = null,
-         started_at = coalesce(started_at, $4), finished_at = $4, error = $6, remedy = $7, exit_code = $8
-       where run_id = $1 and stream_key = $2 and state = 'waiting'`,
-      [key.run, key.stream, by, now, state, error, remedy, exitCode],
-    );
+    await client.query(sql`
+      update sync.stored_run_streams set state = ${state}, token = token + 1, carried_from = ${by}, waits_for = null,
+        started_at = coalesce(started_at, ${now}), finished_at = ${now}, error = ${error}, remedy = ${remedy}, exit_code = ${exitCode}
+      where run_id = ${key.run} and stream_key = ${key.stream} and state = 'waiting'`);
     await closeRun(client, key.run, now, ended);
   });
 }
@@ -227,11 +213,10 @@ export async function failUntaken(
   const ended = outcome({ error: why });
   const { state, error, remedy, exitCode } = ended;
   await transaction(db, async client => {
-    await client.query(
-      `update sync.stored_run_streams set state = $4, token = token + 1, finished_at = $5, error = $6, remedy = $7, exit_code = $8
-       where run_id = $1 and stream_key = sync.key_of($2) and (state = 'waiting' or (state = 'running' and job = $3))`,
-      [run, stream, job.id, state, now, error, remedy, exitCode],
-    );
+    await client.query(sql`
+      update sync.stored_run_streams
+        set state = ${state}, token = token + 1, finished_at = ${now}, error = ${error}, remedy = ${remedy}, exit_code = ${exitCode}
+      where run_id = ${run} and stream_key = sync.key_of(${stream}) and (state = 'waiting' or (state = 'running' and job = ${job.id}))`);
     await closeRun(client, run, now, ended);
   });
 }

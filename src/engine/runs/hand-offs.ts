@@ -6,6 +6,7 @@ import type pg from 'pg';
 import { isAway, messageOf, UsageError } from '../../errors.ts';
 import { liveWorkers } from '../../status/workers.ts';
 import { type Client, withPlansForValues } from '../database/pool.ts';
+import { query, sql } from '../database/sql.ts';
 import { type CertifiedStream, certify, type HandedRun, handOffId } from './certificate.ts';
 
 /** The settings of an account. */
@@ -37,30 +38,26 @@ export async function keepHandOffSettings(
   if (settings !== undefined) {
     const { channels, notify, runs, rejectsAllowed, dueWithinMs, dueBy, timeZone } = settings;
     await requireTimeZone(db, timeZone);
-    await db.query(
-      `insert into sync.hand_off_settings
-         (account_id, channels, notify, runs, rejects_allowed, due_within, due_by, time_zone, since)
-       values ($1, $2, $3, $4, $5, $6 * interval '1 millisecond', $7, $8, $9)
-       on conflict (account_id) do update set
-         channels = excluded.channels, notify = excluded.notify, runs = excluded.runs,
-         rejects_allowed = excluded.rejects_allowed, due_within = excluded.due_within, due_by = excluded.due_by,
-         time_zone = excluded.time_zone`,
-      [account, channels, notify, runs, rejectsAllowed, dueWithinMs, dueBy, timeZone, now],
-    );
+    await db.query(sql`
+      insert into sync.hand_off_settings
+        (account_id, channels, notify, runs, rejects_allowed, due_within, due_by, time_zone, since)
+      values (${account}, ${channels}, ${notify}, ${runs}, ${rejectsAllowed}, ${dueWithinMs} * interval '1 millisecond', ${dueBy},
+        ${timeZone}, ${now})
+      on conflict (account_id) do update set
+        channels = excluded.channels, notify = excluded.notify, runs = excluded.runs,
+        rejects_allowed = excluded.rejects_allowed, due_within = excluded.due_within, due_by = excluded.due_by,
+        time_zone = excluded.time_zone`);
   }
-  if (settings === undefined) await db.query('delete from sync.hand_off_settings where account_id = $1', [account]);
+  if (settings === undefined) await db.query(sql`delete from sync.hand_off_settings where account_id = ${account}`);
   // No process would ever send these.
-  const { rowCount } = await db.query(
-    `delete from sync.hand_off_deliveries where account_id = $1 and delivered_at is null and channel <> all ($2)`,
-    [account, settings?.channels ?? []],
-  );
-  return rowCount ?? 0;
+  return query(db).count`
+    delete from sync.hand_off_deliveries where account_id = ${account} and delivered_at is null and channel <> all (${settings?.channels ?? []})`;
 }
 
 /** An unknown zone would break sync.problems for all accounts. */
 async function requireTimeZone(db: pg.Pool, zone: string): Promise<void> {
   try {
-    await db.query(`select 'epoch'::timestamptz at time zone $1`, [zone]);
+    await db.query(sql`select 'epoch'::timestamptz at time zone ${zone}`);
   } catch (error) {
     if ((error as { code?: unknown }).code !== '22023') throw error;
     throw new UsageError(
@@ -82,12 +79,12 @@ const clockToleranceMs = 5000;
  * decision must not keep the run from ending: it withholds the hand-off until the next run ends.
  */
 export async function noteHandOffs(client: Client, account: string, run: number, now: Date): Promise<void> {
-  const { rows: asked } = await client.query('select from sync.hand_off_settings where account_id = $1', [account]);
+  const { rows: asked } = await client.query(sql`select from sync.hand_off_settings where account_id = ${account}`);
   if (asked.length === 0) return;
   const why = await attempt(client, async () => {
     // A message may not be sent for a commit that a power cut takes back.
     await client.query(`set local synchronous_commit = on; ${withPlansForValues}`);
-    await client.query('select pg_advisory_xact_lock($1, hashtext($2))', [lockClass, account]);
+    await client.query(sql`select pg_advisory_xact_lock(${lockClass}, hashtext(${account}))`);
     for (const handed of await candidates(client, account, run, now)) {
       const error = await attempt(client, () => noteHandOff(client, handed, now));
       if (error !== undefined) await withhold(client, handed, error);
@@ -269,49 +266,41 @@ async function certifiedStreams(client: Client, handed: Candidate, now: Date): P
 /** Withheld hand-offs of the run make room: the order is that of the certificates. */
 async function issue(client: Client, handed: Candidate, certificate: string, now: Date): Promise<void> {
   const { account, run, kind, started_at, ended_at, channels, notify } = handed;
-  await client.query('delete from sync.hand_offs where account_id = $1 and run_id = any ($2)', [account, handed.runs]);
-  await client.query(
-    `with issued as (
-       insert into sync.hand_offs (account_id, run_id, kind, started_at, ended_at, issued_at, certificate)
-       values ($1, $2, $3, $4, $5, $6::timestamptz, $7) returning id, account_id),
-     told as (
-       select pg_notify($9::text, $10::text) where $9::text is not null)
-     insert into sync.hand_off_deliveries (hand_off_id, account_id, channel, next_try_at, delivered_at)
-     select i.id, i.account_id, c.channel, '-infinity'::timestamptz, null::timestamptz from issued i, unnest($8::text[]) c (channel)
-     union all
-     select i.id, i.account_id, 'notify', $6::timestamptz, $6::timestamptz from issued i, told`,
-    [account, run, kind, started_at, ended_at, now, certificate, channels, notify, handOffId(handed)],
-  );
+  await client.query(sql`delete from sync.hand_offs where account_id = ${account} and run_id = any (${handed.runs})`);
+  await client.query(sql`
+    with issued as (
+      insert into sync.hand_offs (account_id, run_id, kind, started_at, ended_at, issued_at, certificate)
+      values (${account}, ${run}, ${kind}, ${started_at}, ${ended_at}, ${now}::timestamptz, ${certificate}) returning id, account_id),
+    told as (
+      select pg_notify(${notify}::text, ${handOffId(handed)}::text) where ${notify}::text is not null)
+    insert into sync.hand_off_deliveries (hand_off_id, account_id, channel, next_try_at, delivered_at)
+    select i.id, i.account_id, c.channel, '-infinity'::timestamptz, null::timestamptz from issued i, unnest(${channels}::text[]) c (channel)
+    union all
+    select i.id, i.account_id, 'notify', ${now}::timestamptz, ${now}::timestamptz from issued i, told`);
 }
 
 async function withhold(client: Client, handed: Candidate, why: string): Promise<void> {
   const { account, run, kind, started_at, ended_at } = handed;
-  await client.query(
-    `insert into sync.hand_offs as h (account_id, run_id, kind, started_at, ended_at, withheld)
-     values ($1, $2, $3, $4, $5, $6)
-     on conflict (account_id, run_id) do update set withheld = excluded.withheld
-       where h.certificate is null and h.withheld <> excluded.withheld`,
-    [account, run, kind, started_at, ended_at, why],
-  );
+  await client.query(sql`
+    insert into sync.hand_offs as h (account_id, run_id, kind, started_at, ended_at, withheld)
+    values (${account}, ${run}, ${kind}, ${started_at}, ${ended_at}, ${why})
+    on conflict (account_id, run_id) do update set withheld = excluded.withheld
+      where h.certificate is null and h.withheld <> excluded.withheld`);
 }
 
 /** Withholds the hand-off of the run that has just ended, if the candidates could not be read. */
 async function withholdUnread(client: Client, run: number, why: string): Promise<void> {
-  await client.query(
-    `insert into sync.hand_offs (account_id, run_id, kind, started_at, ended_at, withheld)
-     select r.account_id, r.id, r.kind, r.started_at, r.finished_at, $2
-     from sync.stored_runs r join sync.hand_off_settings s using (account_id)
-     where r.id = $1 and r.kind = any (s.runs) and r.state in ('completed', 'partial')
-     on conflict (account_id, run_id) do nothing`,
-    [run, why],
-  );
+  await client.query(sql`
+    insert into sync.hand_offs (account_id, run_id, kind, started_at, ended_at, withheld)
+    select r.account_id, r.id, r.kind, r.started_at, r.finished_at, ${why}
+    from sync.stored_runs r join sync.hand_off_settings s using (account_id)
+    where r.id = ${run} and r.kind = any (s.runs) and r.state in ('completed', 'partial')
+    on conflict (account_id, run_id) do nothing`);
 }
 
 /** A hand-off that its receiver has not taken is kept. */
 export async function forgetHandOffs(db: pg.Pool, account: string, before: Date): Promise<void> {
-  await db.query(
-    `delete from sync.hand_offs h where account_id = $1 and coalesce(issued_at, ended_at) < $2 and not exists (
-       select from sync.hand_off_deliveries d where d.hand_off_id = h.id and d.delivered_at is null)`,
-    [account, before],
-  );
+  await db.query(sql`
+    delete from sync.hand_offs h where account_id = ${account} and coalesce(issued_at, ended_at) < ${before} and not exists (
+    select from sync.hand_off_deliveries d where d.hand_off_id = h.id and d.delivered_at is null)`);
 }

@@ -8,6 +8,7 @@ import { exitCodes, Moved, UsageError } from '../../errors.ts';
 import { liveWorkers } from '../../status/workers.ts';
 import { choiceOf } from '../../words.ts';
 import type { Client } from '../database/pool.ts';
+import { query, sql } from '../database/sql.ts';
 import { nameOfKey, type StreamKey, sourceAndStream } from '../database/stream-key.ts';
 import { command, minute, pausedOf, unlessLeftOut, unlessPaused, what } from './pauses.ts';
 import { resumeMs } from './ranges.ts';
@@ -45,10 +46,8 @@ export async function noteOperation(
   { account, who, action, subject, outcome }: Operation,
   now: Date,
 ): Promise<void> {
-  await db.query(
-    'insert into sync.operations (at, account_id, who, action, subject, outcome) values ($1, $2, $3, $4, $5, $6)',
-    [now, account, who, action, subject, outcome],
-  );
+  await db.query(sql`
+    insert into sync.operations (at, account_id, who, action, subject, outcome) values (${now}, ${account}, ${who}, ${action}, ${subject}, ${outcome})`);
 }
 
 /** SQL: the account of this row has left for another warehouse, so its rows are read-only. */
@@ -65,7 +64,7 @@ export async function operate<T>(
 ): Promise<T> {
   try {
     return await withAccount(db, noted.account, async client => {
-      const { rowCount } = await client.query('select from sync.accounts where account_id = $1', [noted.account]);
+      const { rowCount } = await client.query(sql`select from sync.accounts where account_id = ${noted.account}`);
       if (rowCount === 0)
         throw new UsageError(
           `this warehouse holds nothing of an account '${noted.account}'`,
@@ -114,10 +113,8 @@ export async function resume(
 ): Promise<void> {
   await operate(db, { account, who, action: 'resume', subject: stream }, now, async client => {
     await unlessLeftOut(client, account, stream);
-    const { rowCount } = await client.query(
-      `delete from sync.paused where account_id = $1 and stream_key = case $2 when '' then '' else sync.key_of($2) end`,
-      [account, stream],
-    );
+    const { rowCount } = await client.query(sql`
+      delete from sync.paused where account_id = ${account} and stream_key = case ${stream} when '' then '' else sync.key_of(${stream}) end`);
     if (rowCount === 1) return;
     if (stream !== '') await mirroredKey(client, account, stream);
     const paused = await pausedOf(client, account);
@@ -136,12 +133,10 @@ export async function resume(
 
 /** The key of a mirrored stream, from its key or its short name. Throws UsageError if there is none, or more than one. */
 async function mirroredKey(client: Client, account: string, stream: string): Promise<StreamKey> {
-  const { rows } = await client.query<{ key: StreamKey; name: string; mirrored: boolean }>(
-    `select k.stream_key as key, k.stream as name, exists (
-       select from sync.coverage c where c.account_id = $1 and c.source = k.source and c.stream in (k.stream, k.follows)) as mirrored
-     from sync.streams k order by k.place`,
-    [account],
-  );
+  const { rows } = await client.query<{ key: StreamKey; name: string; mirrored: boolean }>(sql`
+    select k.stream_key as key, k.stream as name, exists (
+      select from sync.coverage c where c.account_id = ${account} and c.source = k.source and c.stream in (k.stream, k.follows)) as mirrored
+    from sync.streams k order by k.place`);
   const named = rows.filter(one => one.name === stream || one.key === stream);
   if (named.length > 1) throw ambiguous(stream, named);
   if (named[0]?.mirrored) return named[0].key;
@@ -164,11 +159,9 @@ interface Stored {
 }
 
 async function runOf(client: Client, account: string, run: number): Promise<Stored> {
-  const { rows } = await client.query<Stored>(
-    `select kind, state, since, until, again, accept_deletions, finished_at
-     from sync.stored_runs where account_id = $1 and id = $2`,
-    [account, run],
-  );
+  const { rows } = await client.query<Stored>(sql`
+    select kind, state, since, until, again, accept_deletions, finished_at
+    from sync.stored_runs where account_id = ${account} and id = ${run}`);
   if (rows[0]) return rows[0];
   throw new UsageError(`account '${account}' has no run ${run}`, `See ${command(account, 'runs list')}.`);
 }
@@ -202,7 +195,7 @@ export async function cancelRun(
         `run ${run} is over: ${state}`,
         `Nothing to do; ${command(account, `runs show ${run}`)} tells what became of it.`,
       );
-    await client.query(`update sync.stored_runs set state = 'running' where id = $1`, [run]);
+    await client.query(sql`update sync.stored_runs set state = 'running' where id = ${run}`);
     await closeRun(client, run, now);
     return { kind, streams: rows.map(({ stream }) => stream) };
   });
@@ -237,18 +230,13 @@ export async function retryRun(
         },
         now,
       );
-      await client.query('update sync.stored_runs set retries = $2, accept_deletions = $3 where id = $1', [
-        id,
-        run,
-        old.accept_deletions,
-      ]);
+      await client.query(sql`
+        update sync.stored_runs set retries = ${run}, accept_deletions = ${old.accept_deletions} where id = ${id}`);
       if (old.kind === 'verify') await askTheSame(client, run, id);
       if (old.kind === 'backfill') await goOnWith(client, { run, id, streams, finishedAt: old.finished_at }, now);
-      await client.query(
-        `update sync.rejects set next_try_at = $3
-         where account_id = $1 and stream_key = any($2) and cleared_at is null and ask_id is not null and next_try_at > $3`,
-        [account, streams, now],
-      );
+      await client.query(sql`
+        update sync.rejects set next_try_at = ${now}
+        where account_id = ${account} and stream_key = any(${streams}) and cleared_at is null and ask_id is not null and next_try_at > ${now}`);
       return id;
     },
     id => `done: run ${id}`,
@@ -256,20 +244,16 @@ export async function retryRun(
 }
 
 async function leftOf(client: Client, account: string, run: number): Promise<StreamKey[]> {
-  const { rows: open } = await client.query<{ id: number }>(
-    `select id from sync.stored_runs where account_id = $1 and retries = $2 and state = 'running'`,
-    [account, run],
-  );
+  const { rows: open } = await client.query<{ id: number }>(sql`
+    select id from sync.stored_runs where account_id = ${account} and retries = ${run} and state = 'running'`);
   if (open[0])
     throw new UsageError(
       `run ${open[0].id} tries it again already`,
       `See ${command(account, `runs show ${open[0].id}`)}.`,
     );
-  const { rows } = await client.query<{ stream: StreamKey }>(
-    `select s.stream_key as stream from sync.stored_run_streams s join sync.streams k using (stream_key)
-     where s.run_id = $1 and s.state in ('failed', 'partial', 'interrupted') order by k.place`,
-    [run],
-  );
+  const { rows } = await client.query<{ stream: StreamKey }>(sql`
+    select s.stream_key as stream from sync.stored_run_streams s join sync.streams k using (stream_key)
+    where s.run_id = ${run} and s.state in ('failed', 'partial', 'interrupted') order by k.place`);
   if (rows.length === 0)
     throw new UsageError(`nothing failed in run ${run}`, `To read what is new, run ${command(account, 'sync')}.`);
   const left = rows.map(({ stream }) => stream);
@@ -277,11 +261,9 @@ async function leftOf(client: Client, account: string, run: number): Promise<Str
 }
 
 async function askTheSame(client: Client, old: number, id: number): Promise<void> {
-  await client.query(
-    `insert into sync.verifications (run_id, account_id, sample, repair, credits, seconds)
-     select $2, account_id, sample, repair, credits, seconds from sync.verifications where run_id = $1`,
-    [old, id],
-  );
+  await client.query(sql`
+    insert into sync.verifications (run_id, account_id, sample, repair, credits, seconds)
+    select ${id}, account_id, sample, repair, credits, seconds from sync.verifications where run_id = ${old}`);
 }
 
 /** A retried backfill keeps what it has re-read, unless that is long ago. The old run is no longer resumed. */
@@ -290,17 +272,13 @@ async function goOnWith(
   { run, id, streams, finishedAt }: { run: number; id: number; streams: readonly StreamKey[]; finishedAt: Date | null },
   now: Date,
 ): Promise<void> {
-  await client.query('update sync.stored_run_streams set deferred_until = null where run_id = $1', [run]);
+  await client.query(sql`update sync.stored_run_streams set deferred_until = null where run_id = ${run}`);
   if (finishedAt !== null && now.getTime() - finishedAt.getTime() > resumeMs) return;
-  await client.query(
-    `update sync.stored_runs n set again_before = o.again_before from sync.stored_runs o where n.id = $2 and o.id = $1`,
-    [run, id],
-  );
-  await client.query(
-    `insert into sync.run_lists (run_id, account_id, source, stream, list, until, covered)
-     select $2, account_id, source, stream, list, until, covered from sync.run_lists where run_id = $1 and stream_key = any($3)`,
-    [run, id, streams],
-  );
+  await client.query(sql`
+    update sync.stored_runs n set again_before = o.again_before from sync.stored_runs o where n.id = ${id} and o.id = ${run}`);
+  await client.query(sql`
+    insert into sync.run_lists (run_id, account_id, source, stream, list, until, covered)
+    select ${id}, account_id, source, stream, list, until, covered from sync.run_lists where run_id = ${run} and stream_key = any(${streams})`);
 }
 
 /**
@@ -340,23 +318,15 @@ export async function runNow(
 }
 
 /** The streams that a sweep reads. */
-async function sweptOf(client: Client, streams: readonly StreamKey[]): Promise<StreamKey[]> {
-  const { rows } = await client.query<{ key: StreamKey }>(
-    'select stream_key as key from sync.streams where swept and stream_key = any ($1) order by place',
-    [streams],
-  );
-  return rows.map(({ key }) => key);
-}
+const sweptOf = (client: Client, streams: readonly StreamKey[]): Promise<StreamKey[]> =>
+  query(client).values`
+    select stream_key as key from sync.streams where swept and stream_key = any (${streams}) order by place`;
 
-async function mirrored(client: Client, account: string): Promise<StreamKey[]> {
-  const { rows } = await client.query<{ stream: StreamKey }>(
-    `select k.stream_key as stream from sync.streams k
-     where exists (select from sync.coverage c where c.account_id = $1 and c.source = k.source and c.stream in (k.stream, k.follows))
-     order by k.place`,
-    [account],
-  );
-  return rows.map(({ stream }) => stream);
-}
+const mirrored = (client: Client, account: string): Promise<StreamKey[]> =>
+  query(client).values`
+    select k.stream_key as stream from sync.streams k
+    where exists (select from sync.coverage c where c.account_id = ${account} and c.source = k.source and c.stream in (k.stream, k.follows))
+    order by k.place`;
 
 /** The process that opens the run. A run without a live opener would count as abandoned. */
 async function livingWorker(client: Client, account: string): Promise<number> {

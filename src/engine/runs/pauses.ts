@@ -2,6 +2,7 @@
 
 import { UsageError } from '../../errors.ts';
 import { byKey, type Queryable } from '../database/pool.ts';
+import { sql } from '../database/sql.ts';
 import { nameOfKey, type StreamKey } from '../database/stream-key.ts';
 
 export interface Paused {
@@ -53,11 +54,9 @@ export async function unlessPaused(
 /** Throws UsageError if a stored field rule leaves out the stream whole. */
 export async function unlessLeftOut(db: Queryable, account: string, stream: string): Promise<void> {
   if (stream === '') return;
-  const { rows } = await db.query<{ rule: string }>(
-    `select f.rule from sync.field_rules f join sync.streams k on k.stream_key = f.full_rule
-     where f.account_id = $1 and k.stream_key = sync.key_of($2)`,
-    [account, stream],
-  );
+  const { rows } = await db.query<{ rule: string }>(sql`
+    select f.rule from sync.field_rules f join sync.streams k on k.stream_key = f.full_rule
+    where f.account_id = ${account} and k.stream_key = sync.key_of(${stream})`);
   if (rows[0] === undefined) return;
   const { rule } = rows[0];
   throw new UsageError(

@@ -1,6 +1,7 @@
 /** The range that a run was asked for, and whether it re-reads synced ranges. */
 import type pg from 'pg';
 import type { Client } from '../database/pool.ts';
+import { query, raw, sql } from '../database/sql.ts';
 import { sourceAndStream } from '../database/stream-key.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from './claims.ts';
@@ -69,27 +70,22 @@ export async function openBackfill(
 }
 
 async function reopen(client: Client, run: number, opener: number): Promise<void> {
-  await client.query(
-    `update sync.stored_runs set state = 'running', finished_at = null, opened_by = $2 where id = $1`,
-    [run, opener],
-  );
-  await client.query(
-    `update sync.stored_run_streams set state = 'waiting', finished_at = null, error = null, remedy = null, exit_code = null,
-       deferred_until = null
-     where run_id = $1 and (state = any($2) or deferred_until is not null)`,
-    [run, goesOn],
-  );
+  await client.query(sql`
+    update sync.stored_runs set state = 'running', finished_at = null, opened_by = ${opener} where id = ${run}`);
+  await client.query(sql`
+    update sync.stored_run_streams set state = 'waiting', finished_at = null, error = null, remedy = null, exit_code = null,
+      deferred_until = null
+    where run_id = ${run} and (state = any(${goesOn}) or deferred_until is not null)`);
 }
 
 /** Resumes backfills and verifications that the daily quota deferred. */
 export async function wakeBackfills(client: Client, account: string, opener: number, now: Date): Promise<boolean> {
-  const { rows } = await client.query<{ id: number }>(
-    `select id from sync.stored_runs r
-     where account_id = $1 and kind in ('backfill', 'verify') and state <> 'running' and finished_at > $3 and exists (
-       select from sync.stored_run_streams s
-       where s.run_id = r.id and s.deferred_until <= $2 and not sync.is_paused(s.account_id, s.stream_key))`,
-    [account, now, new Date(now.getTime() - resumeMs)],
-  );
+  const { rows } = await client.query<{ id: number }>(sql`
+    select id from sync.stored_runs r
+    where account_id = ${account} and kind in ('backfill', 'verify') and state <> 'running'
+      and finished_at > ${new Date(now.getTime() - resumeMs)} and exists (
+      select from sync.stored_run_streams s
+      where s.run_id = r.id and s.deferred_until <= ${now} and not sync.is_paused(s.account_id, s.stream_key))`);
   for (const { id } of rows) await reopen(client, id, opener);
   return rows.length > 0;
 }
@@ -99,31 +95,26 @@ export async function rangeOf(
   db: pg.Pool,
   run: number,
 ): Promise<Scope & { startedMs: Ms; kind: RunKind; again: boolean }> {
-  const { rows } = await db.query<{
+  const { from_ms, to_ms, started_ms, kind, again } = await query(db).row<{
     from_ms: Ms | null;
     to_ms: Ms | null;
     started_ms: Ms;
     kind: RunKind;
     again: boolean;
-  }>(
-    `select kind, again, extract(epoch from since)::float8 * 1000 as from_ms, extract(epoch from until)::float8 * 1000 as to_ms,
-       extract(epoch from started_at)::float8 * 1000 as started_ms
-     from sync.stored_runs where id = $1`,
-    [run],
-  );
-  const { from_ms, to_ms, started_ms, kind, again } = rows[0]!;
+  }>`
+    select kind, again, extract(epoch from since)::float8 * 1000 as from_ms, extract(epoch from until)::float8 * 1000 as to_ms,
+      extract(epoch from started_at)::float8 * 1000 as started_ms
+    from sync.stored_runs where id = ${run}`;
   return { fromMs: from_ms ?? undefined, toMs: to_ms ?? undefined, startedMs: started_ms, kind, again };
 }
 
 /** A range that a concurrent backfill has re-read is not re-read for this one. */
 export async function joinAgain(db: pg.Pool, { account, run, stream }: Claim): Promise<void> {
-  await db.query(
-    `update sync.stored_runs r set again_before = (
-       select min(o.again_before) from sync.stored_runs o join sync.stored_run_streams s on s.run_id = o.id
-       where o.account_id = $1 and o.again and s.stream_key = $3 and ${wasBeside('o', 'r')})
-     where id = $2 and again_before is null`,
-    [account, run, stream],
-  );
+  await db.query(sql`
+    update sync.stored_runs r set again_before = (
+      select min(o.again_before) from sync.stored_runs o join sync.stored_run_streams s on s.run_id = o.id
+      where o.account_id = ${account} and o.again and s.stream_key = ${stream} and ${raw(wasBeside('o', 'r'))})
+    where id = ${run} and again_before is null`);
 }
 
 /**
@@ -131,10 +122,8 @@ export async function joinAgain(db: pg.Pool, { account, run, stream }: Claim): P
  * their replies prove less: see pending.ts.
  */
 export async function beginAgain(client: Client, claim: Claim, asOfMs: Ms): Promise<void> {
-  await client.query('update sync.stored_runs set again_before = $2 where id = $1 and again_before is null', [
-    claim.run,
-    new Date(asOfMs),
-  ]);
+  await client.query(sql`
+    update sync.stored_runs set again_before = ${new Date(asOfMs)} where id = ${claim.run} and again_before is null`);
 }
 
 /**

@@ -5,6 +5,7 @@
 import type pg from 'pg';
 import type { Clock } from '../../clock.ts';
 import { byKey } from '../database/pool.ts';
+import { query, raw } from '../database/sql.ts';
 import type { Heard } from '../http/send.ts';
 
 const kept = 30;
@@ -84,13 +85,9 @@ export function keepRequestLog(
 }
 
 /** The newest first. */
-export async function readRequests(db: pg.Pool, run: number): Promise<LoggedRequest[]> {
-  const { rows } = await db.query<LoggedRequest>(
-    `select sync.name_of(stream_key) as stream, r.at, r.request, r.status, r.ms, r.credits, r.says
-     from sync.request_logs l join sync.streams k using (stream_key),
-       jsonb_to_recordset(l.requests) as r (at timestamptz, request text, status int, ms int, credits int, says text)
-     where l.run_id = $1 order by r.at desc limit ${kept}`,
-    [run],
-  );
-  return rows;
-}
+export const readRequests = (db: pg.Pool, run: number): Promise<LoggedRequest[]> =>
+  query(db).rows`
+    select sync.name_of(stream_key) as stream, r.at, r.request, r.status, r.ms, r.credits, r.says
+    from sync.request_logs l join sync.streams k using (stream_key),
+      jsonb_to_recordset(l.requests) as r (at timestamptz, request text, status int, ms int, credits int, says text)
+    where l.run_id = ${run} order by r.at desc limit ${raw(kept)}`;

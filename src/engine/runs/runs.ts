@@ -3,6 +3,7 @@ import pg from 'pg';
 import { exitCodes, Fatal, Interrupted, messageOf, outageIn, ShelfdeskError, Spent } from '../../errors.ts';
 import { upperFirst } from '../../words.ts';
 import { byKey, type Client, durably, type Queryable, transaction, withPlansByKey } from '../database/pool.ts';
+import { query, raw, sql } from '../database/sql.ts';
 import { type StreamKey, sourceAndStream } from '../database/stream-key.ts';
 import { cleanText } from '../json-text.ts';
 import { noteHandOffs } from './hand-offs.ts';
@@ -127,10 +128,8 @@ export const withAccountByKey = <T>(db: pg.Pool, account: string, work: (client:
  */
 export async function openSync(db: pg.Pool, run: Omit<NewRun, 'kind'>, now: Date, carryMs: number): Promise<number> {
   return withAccount(db, run.account, async client => {
-    const { rows } = await client.query<{ id: number; state: RunState }>(
-      `select id, state from sync.stored_runs where account_id = $1 and kind = 'sync' order by id desc limit 1`,
-      [run.account],
-    );
+    const { rows } = await client.query<{ id: number; state: RunState }>(sql`
+      select id, state from sync.stored_runs where account_id = ${run.account} and kind = 'sync' order by id desc limit 1`);
     const id = await openRun(client, { ...run, kind: 'sync' }, now);
     const [before] = rows;
     if (before?.state !== 'interrupted') return id;
@@ -153,7 +152,7 @@ export async function openSync(db: pg.Pool, run: Omit<NewRun, 'kind'>, now: Date
 
 /** Makes this process the opener of the run: the run counts as alive while the process lives. */
 export async function adoptRun(db: pg.Pool, run: number, opener: number): Promise<void> {
-  await db.query(`update sync.stored_runs set opened_by = $2 where id = $1 and state = 'running'`, [run, opener]);
+  await db.query(sql`update sync.stored_runs set opened_by = ${opener} where id = ${run} and state = 'running'`);
 }
 
 /**
@@ -161,41 +160,33 @@ export async function adoptRun(db: pg.Pool, run: number, opener: number): Promis
  * for each other, and none waits for a paused one. Our workers, one for each account, count as live, even while their
  * presence locks are being re-acquired.
  */
-export async function waitingWork(
+export const waitingWork = (
   db: pg.Pool,
   ours: readonly { account: string; worker: number }[],
-): Promise<{ worker: number; run: number; stream: StreamKey; kind: RunKind; token: number }[]> {
-  const { rows } = await db.query<{ worker: number; run: number; stream: StreamKey; kind: RunKind; token: number }>(
-    `with live as materialized (select id from sync.live_workers)
-     select me as worker, run, stream, kind, token from (
-       select distinct on (r.id, k.source) me, r.id as run, s.stream_key as stream, r.kind, s.token, s.state, s.worker
-       from unnest($1::text[], $2::int[]) our (account_id, me)
-       join sync.stored_runs r using (account_id) join sync.stored_run_streams s on s.run_id = r.id
-       join sync.streams k using (stream_key)
-       where r.state = 'running' and (s.state = 'running' and (s.worker = me or s.worker in (select id from live))
-         or s.state in ('waiting', 'running') and not sync.is_paused(s.account_id, s.stream_key))
-       order by r.id, k.source, k.place) next
-     where state = 'waiting' or (worker is distinct from me and (worker in (select id from live)) is not true)
-     order by run`,
-    [ours.map(({ account }) => account), ours.map(({ worker }) => worker)],
-  );
-  return rows;
-}
+): Promise<{ worker: number; run: number; stream: StreamKey; kind: RunKind; token: number }[]> =>
+  query(db).rows`
+    with live as materialized (select id from sync.live_workers)
+    select me as worker, run, stream, kind, token from (
+      select distinct on (r.id, k.source) me, r.id as run, s.stream_key as stream, r.kind, s.token, s.state, s.worker
+      from unnest(${ours.map(({ account }) => account)}::text[], ${ours.map(({ worker }) => worker)}::int[]) our (account_id, me)
+      join sync.stored_runs r using (account_id) join sync.stored_run_streams s on s.run_id = r.id
+      join sync.streams k using (stream_key)
+      where r.state = 'running' and (s.state = 'running' and (s.worker = me or s.worker in (select id from live))
+        or s.state in ('waiting', 'running') and not sync.is_paused(s.account_id, s.stream_key))
+      order by r.id, k.source, k.place) next
+    where state = 'waiting' or (worker is distinct from me and (worker in (select id from live)) is not true)
+    order by run`;
 
 /** Whether another run waits to fetch the same ids. A run of a person has priority over a run of the reconciler. */
-export async function othersWait(
+export const othersWait = (
   db: pg.Pool,
   { account, run, stream }: { account: string; run: number; stream: StreamKey },
-): Promise<boolean> {
-  const { rows } = await db.query<{ wait: boolean }>(
-    `select exists (
-       select from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id
-       where r.account_id = $1 and r.state = 'running' and r.id <> $2 and s.stream_key = $3 and s.waits_for = $2
-         and s.state = 'waiting') as wait`,
-    [account, run, stream],
-  );
-  return rows[0]!.wait;
-}
+): Promise<boolean> =>
+  query(db).value`
+    select exists (
+    select from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id
+    where r.account_id = ${account} and r.state = 'running' and r.id <> ${run} and s.stream_key = ${stream} and s.waits_for = ${run}
+      and s.state = 'waiting') as wait`;
 
 /** SQL: the open runs of the account $1. They are few, and the streams of past runs are many, so these are found first. */
 export const openRuns = `(select * from sync.stored_runs where account_id = $1 and state = 'running' offset 0) r`;
@@ -245,22 +236,19 @@ export async function isNext(client: Client, account: string, stream: StreamKey)
 }
 
 /** Whether the last finished run of this stream says to leave it alone: it failed just now, or is deferred. */
-export async function isResting(
+export const isResting = (
   client: Client,
   key: { account: string; stream: StreamKey },
   now: Date,
   restMs: number,
-): Promise<boolean> {
-  const { rows } = await client.query<{ rests: boolean }>(
-    `select coalesce((
-       select coalesce(s.deferred_until > $3, false) or (r.kind = 'hydrate' and r.state = 'failed' and r.finished_at > $4)
-       from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id
-       where s.account_id = $1 and s.stream_key = $2 and (s.finished_at is not null or r.finished_at is not null)
-       order by s.run_id desc limit 1), false) as rests`,
-    [key.account, key.stream, now, new Date(now.getTime() - restMs)],
-  );
-  return rows[0]!.rests;
-}
+): Promise<boolean> =>
+  query(client).value`
+    select coalesce((
+    select coalesce(s.deferred_until > ${now}, false) or (r.kind = 'hydrate' and r.state = 'failed'
+      and r.finished_at > ${new Date(now.getTime() - restMs)})
+    from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id
+    where s.account_id = ${key.account} and s.stream_key = ${key.stream} and (s.finished_at is not null or r.finished_at is not null)
+    order by s.run_id desc limit 1), false) as rests`;
 
 /** The end of a stream in a run. */
 interface End {
@@ -281,32 +269,28 @@ export async function lastEnd(
   now: Date,
 ): Promise<End | undefined> {
   // A clock that was ahead may have noted an end that is still to come.
-  const { rows } = await db.query<End>(
-    `select extract(epoch from started_at)::float8 * 1000 as "begunMs", extract(epoch from ended)::float8 * 1000 as "endedMs", extract(epoch from deferred_until)::float8 * 1000 as "deferredMs",
-       coalesce(state = 'failed' and error like '%seem to have been deleted at the source%', false) as "massDeletion",
-       case when state = 'failed' and answer is null then json_build_object('message', error, 'remedy', coalesce(remedy, 'Look at the log.'), 'exitCode', exit_code) end as failure
-     from (
-       select s.run_id, r.started_at, s.state, s.error, s.remedy, s.exit_code, s.answer, s.deferred_until, coalesce(s.finished_at, r.finished_at) as ended
-       from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id
-       where s.account_id = $1 and s.stream_key = $2 and r.kind = any($3)) one
-     where ended <= $4 order by run_id desc limit 1`,
-    [account, stream, kinds, now],
-  );
-  return rows[0];
+  return query(db).first<End>`
+    select extract(epoch from started_at)::float8 * 1000 as "begunMs", extract(epoch
+      from ended)::float8 * 1000 as "endedMs", extract(epoch from deferred_until)::float8 * 1000 as "deferredMs",
+      coalesce(state = 'failed' and error like '%seem to have been deleted at the source%', false) as "massDeletion",
+      case when state = 'failed' and answer is null
+        then json_build_object('message', error, 'remedy', coalesce(remedy, 'Look at the log.'), 'exitCode', exit_code) end as failure
+    from (
+      select s.run_id, r.started_at, s.state, s.error, s.remedy, s.exit_code, s.answer, s.deferred_until, coalesce(s.finished_at,
+        r.finished_at) as ended
+      from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id
+      where s.account_id = ${account} and s.stream_key = ${stream} and r.kind = any(${kinds})) one
+    where ended <= ${now} order by run_id desc limit 1`;
 }
 
 /** Deferred list streams whose quota has reset, and that no other run will read. */
-export async function wokenStreams(client: Client, account: string, now: Date): Promise<StreamKey[]> {
-  const { rows } = await client.query<{ stream: StreamKey }>(
-    `select k.stream_key as stream from sync.streams k cross join lateral (
-       select s.deferred_until from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id
-       where s.account_id = $1 and s.stream_key = k.stream_key and r.kind not in ('audit', 'verify') order by s.run_id desc limit 1) last
-     where k.follows is null and last.deferred_until <= $2 and not sync.is_paused($1, k.stream_key)
-     order by k.place`,
-    [account, now],
-  );
-  return rows.map(({ stream }) => stream);
-}
+export const wokenStreams = (client: Client, account: string, now: Date): Promise<StreamKey[]> =>
+  query(client).values`
+    select k.stream_key as stream from sync.streams k cross join lateral (
+      select s.deferred_until from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id
+      where s.account_id = ${account} and s.stream_key = k.stream_key and r.kind not in ('audit', 'verify') order by s.run_id desc limit 1) last
+    where k.follows is null and last.deferred_until <= ${now} and not sync.is_paused(${account}, k.stream_key)
+    order by k.place`;
 
 /**
  * Marks runs as interrupted that no live process opened or works on. Raises their tokens, so that a suspended process
@@ -314,20 +298,16 @@ export async function wokenStreams(client: Client, account: string, now: Date): 
  */
 export async function endAbandonedRuns(db: pg.Pool, account: string, now: Date): Promise<void> {
   await withAccount(db, account, async client => {
-    const { rows } = await client.query<{ id: number }>(
-      `update sync.stored_runs r set state = 'interrupted', finished_at = $2
-       where account_id = $1 and state = 'running' and not sync.is_alive(opened_by) and not exists (
-         select from sync.stored_run_streams s where s.run_id = r.id and s.state = 'running' and sync.is_alive(s.worker))
-       returning id`,
-      [account, now],
-    );
-    await client.query(
-      `update sync.stored_run_streams set state = 'interrupted', token = token + 1, finished_at = $2,
-         error = 'the process died', remedy = 'Run the same command again to resume.',
-         exit_code = ${exitCodes.failed}
-       where run_id = any($1) and state in ('waiting', 'running')`,
-      [rows.map(({ id }) => id), now],
-    );
+    const { rows } = await client.query<{ id: number }>(sql`
+      update sync.stored_runs r set state = 'interrupted', finished_at = ${now}
+      where account_id = ${account} and state = 'running' and not sync.is_alive(opened_by) and not exists (
+        select from sync.stored_run_streams s where s.run_id = r.id and s.state = 'running' and sync.is_alive(s.worker))
+      returning id`);
+    await client.query(sql`
+      update sync.stored_run_streams set state = 'interrupted', token = token + 1, finished_at = ${now},
+        error = 'the process died', remedy = 'Run the same command again to resume.',
+        exit_code = ${raw(exitCodes.failed)}
+      where run_id = any(${rows.map(({ id }) => id)}) and state in ('waiting', 'running')`);
   });
 }
 
@@ -390,11 +370,10 @@ export function outcome({ partial, error }: { partial?: string | undefined; erro
 export async function endRun(db: pg.Pool, run: number, now: Date, error: unknown): Promise<void> {
   const end = outcome({ error });
   await transaction(db, async client => {
-    await client.query(
-      `update sync.stored_run_streams set state = $2, token = token + 1, finished_at = $3, error = $4, remedy = $5, exit_code = $6
-       where run_id = $1 and state in ('waiting', 'running')`,
-      [run, end.state, now, end.error, end.remedy, end.exitCode],
-    );
+    await client.query(sql`
+      update sync.stored_run_streams
+        set state = ${end.state}, token = token + 1, finished_at = ${now}, error = ${end.error}, remedy = ${end.remedy}, exit_code = ${end.exitCode}
+      where run_id = ${run} and state in ('waiting', 'running')`);
     await closeRun(client, run, now);
   });
 }
@@ -432,28 +411,26 @@ export async function closeRun(
 }
 
 async function endWaiting(client: Client, run: number, now: Date, exitCode: number): Promise<void> {
-  await client.query(
-    `update sync.stored_run_streams s
-     set state = last.state, finished_at = $2, error = last.error, remedy = last.remedy, exit_code = last.exit_code, answer = last.answer, failing_since = last.failing_since
-     from sync.stored_run_streams w join sync.streams k using (stream_key)
-     cross join lateral (
-       select o.exit_code, o.state, o.error, o.remedy, o.answer, o.failing_since
-       from sync.stored_run_streams o join sync.streams p using (stream_key)
-       where o.run_id = $1 and o.exit_code = $3 and (o.exit_code = ${exitCodes.interrupted} or p.source = k.source)
-       order by o.finished_at desc limit 1) last
-     where s.run_id = $1 and s.state = 'waiting' and (w.run_id, w.stream_key) = (s.run_id, s.stream_key)`,
-    [run, now, exitCode],
-  );
+  await client.query(sql`
+    update sync.stored_run_streams s
+    set state = last.state, finished_at = ${now}, error = last.error, remedy = last.remedy, exit_code = last.exit_code,
+      answer = last.answer, failing_since = last.failing_since
+    from sync.stored_run_streams w join sync.streams k using (stream_key)
+    cross join lateral (
+      select o.exit_code, o.state, o.error, o.remedy, o.answer, o.failing_since
+      from sync.stored_run_streams o join sync.streams p using (stream_key)
+      where o.run_id = ${run} and o.exit_code = ${exitCode} and (o.exit_code = ${raw(exitCodes.interrupted)} or p.source = k.source)
+      order by o.finished_at desc limit 1) last
+    where s.run_id = ${run} and s.state = 'waiting' and (w.run_id, w.stream_key) = (s.run_id, s.stream_key)`);
 }
 
 /** Streams in the order of a full sync. */
 export async function readProgress(db: pg.Pool, run: number): Promise<{ state: RunState; streams: StreamProgress[] }> {
-  const { rows } = await db.query<StreamProgress & { run_state: RunState }>(
-    `select r.state as run_state, s.account_id, sync.name_of(stream_key) as stream, s.state, s.expected, s.seen, s.inserted, s.updated, s.unchanged, s.deleted,
-       s.rejected, s.cleaned, s.credits, s.carried_from, s.waits_for, s.note, s.error, s.remedy, s.exit_code
-     from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id join sync.streams k using (stream_key)
-     where r.id = $1 order by k.place`,
-    [run],
-  );
+  const { rows } = await db.query<StreamProgress & { run_state: RunState }>(sql`
+    select r.state as run_state, s.account_id, sync.name_of(stream_key) as stream, s.state, s.expected, s.seen, s.inserted, s.updated,
+      s.unchanged, s.deleted,
+      s.rejected, s.cleaned, s.credits, s.carried_from, s.waits_for, s.note, s.error, s.remedy, s.exit_code
+    from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id join sync.streams k using (stream_key)
+    where r.id = ${run} order by k.place`);
   return { state: rows[0]!.run_state, streams: rows.map(({ run_state: _, ...stream }) => stream) };
 }

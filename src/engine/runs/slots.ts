@@ -7,6 +7,7 @@ import type pg from 'pg';
 import { foldCredits } from '../budget/credits.ts';
 import { forgetAges } from '../commit/change-latency.ts';
 import { byKey } from '../database/pool.ts';
+import { query, sql } from '../database/sql.ts';
 import type { StreamKey } from '../database/stream-key.ts';
 import { forgetHandOffs } from './hand-offs.ts';
 import { isPaused, pausedOf } from './pauses.ts';
@@ -82,16 +83,12 @@ export async function claimSlot(
 }
 
 /** The streams that were read, at least in part. */
-async function readOf(client: pg.ClientBase, account: string, streams: readonly StreamKey[]): Promise<StreamKey[]> {
-  const { rows } = await client.query<{ stream: StreamKey }>(
-    `select k.stream_key as stream from sync.streams k
-     where k.stream_key = any($2) and exists (
-       select from sync.coverage c where c.account_id = $1 and c.stream_key = k.stream_key and not isempty(c.covered))
-     order by k.place`,
-    [account, streams],
-  );
-  return rows.map(({ stream }) => stream);
-}
+const readOf = (client: pg.ClientBase, account: string, streams: readonly StreamKey[]): Promise<StreamKey[]> =>
+  query(client).values`
+    select k.stream_key as stream from sync.streams k
+    where k.stream_key = any(${streams}) and exists (
+      select from sync.coverage c where c.account_id = ${account} and c.stream_key = k.stream_key and not isempty(c.covered))
+    order by k.place`;
 
 /** The last slot that was taken. */
 export async function lastSlot(
@@ -100,11 +97,9 @@ export async function lastSlot(
   schedule: string,
   now: Date,
 ): Promise<{ slot: Date; run_id: number | null; skipped: string | null } | undefined> {
-  const { rows } = await db.query(
-    `select slot, run_id, skipped from sync.schedule_slots
-     where account_id = $1 and schedule = $2 and slot < $3 order by slot desc limit 1`,
-    [account, schedule, latest(now)],
-  );
+  const { rows } = await db.query(sql`
+    select slot, run_id, skipped from sync.schedule_slots
+    where account_id = ${account} and schedule = ${schedule} and slot < ${latest(now)} order by slot desc limit 1`);
   return rows[0];
 }
 
@@ -115,22 +110,18 @@ export async function lastSlot(
 export async function forgetOld(db: pg.Pool, account: string, now: Date): Promise<void> {
   const daysAgo = (days: number) => new Date(now.getTime() - days * 24 * 3_600_000);
   const before = daysAgo(keptDays);
-  await db.query('delete from sync.schedule_slots where account_id = $1 and slot < $2', [account, before]);
-  await db.query('delete from sync.request_logs where account_id = $1 and written_at < $2', [account, daysAgo(1)]);
-  await db.query(
-    // A sweep goes by the last one that was completed of its stream, however long ago that was.
-    `delete from sync.stored_runs r where r.account_id = $1 and r.finished_at < $2 and (r.kind in ('fresh', 'hydrate', 'audit')
-       or r.kind = 'sweep' and not r.again and not exists (
-         select from sync.stored_run_streams s where s.run_id = r.id and s.state = 'completed' and not exists (
-           select from sync.stored_runs o join sync.stored_run_streams p on p.run_id = o.id and p.stream_key = s.stream_key
-           where o.account_id = $1 and o.kind = 'sweep' and o.id > r.id and p.state = 'completed')))`,
-    [account, before],
-  );
+  await db.query(sql`delete from sync.schedule_slots where account_id = ${account} and slot < ${before}`);
+  await db.query(sql`delete from sync.request_logs where account_id = ${account} and written_at < ${daysAgo(1)}`);
+  // A sweep goes by the last one that was completed of its stream, however long ago that was.
+  await db.query(sql`
+    delete from sync.stored_runs r where r.account_id = ${account} and r.finished_at < ${before} and (r.kind in ('fresh', 'hydrate', 'audit')
+    or r.kind = 'sweep' and not r.again and not exists (
+      select from sync.stored_run_streams s where s.run_id = r.id and s.state = 'completed' and not exists (
+        select from sync.stored_runs o join sync.stored_run_streams p on p.run_id = o.id and p.stream_key = s.stream_key
+        where o.account_id = ${account} and o.kind = 'sweep' and o.id > r.id and p.state = 'completed')))`);
   await forgetHandOffs(db, account, before);
   await forgetAges(db, account, now);
   await foldCredits(db, account, now);
-  await db.query('delete from sync.audit where account_id = $1 and differences is null and checked_at < $2', [
-    account,
-    before,
-  ]);
+  await db.query(sql`
+    delete from sync.audit where account_id = ${account} and differences is null and checked_at < ${before}`);
 }

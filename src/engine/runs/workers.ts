@@ -6,6 +6,7 @@ import type pg from 'pg';
 import type { Clock } from '../../clock.ts';
 import { isAway } from '../../errors.ts';
 import { connectSession, type SessionSettings, sessionTo } from '../database/session/session.ts';
+import { query, raw, sql } from '../database/sql.ts';
 
 /** 'SHSW': the class of these locks. sync.is_alive() in 12-runs.sql and sync.live_workers in 12-runs.sql use it too. */
 const lockClass = 0x53_48_53_57;
@@ -197,17 +198,15 @@ async function holdAgain(session: Session, entries: readonly Entry[], clock: Clo
     const { account, works, host, pid, version } = me;
     return { id, account_id: account, works, host, pid, version, started_at: startedAt, ...pageOf(me) };
   });
-  const held = session.client.query(
-    `with entry as materialized (
-       select * from json_populate_recordset(null::sync.workers, $1)),
-     back as (
-       insert into sync.workers (id, account_id, works, host, pid, version, started_at, page_url, page_error)
-         overriding system value
-       select id, account_id, works, host, pid, version, started_at, page_url, page_error from entry
-       on conflict (id) do nothing)
-     select pg_advisory_lock(${lockClass}, id) from entry`,
-    [JSON.stringify(rows)],
-  );
+  const held = session.client.query(sql`
+    with entry as materialized (
+      select * from json_populate_recordset(null::sync.workers, ${JSON.stringify(rows)})),
+    back as (
+      insert into sync.workers (id, account_id, works, host, pid, version, started_at, page_url, page_error)
+        overriding system value
+      select id, account_id, works, host, pid, version, started_at, page_url, page_error from entry
+      on conflict (id) do nothing)
+    select pg_advisory_lock(${raw(lockClass)}, id) from entry`);
   await inTime(session, clock, held);
   return session;
 }
@@ -217,7 +216,7 @@ async function sayWorks(client: pg.Client, entries: readonly Entry[], first?: st
   if (ids.length === 0) return;
   try {
     if (first !== undefined) await client.query(first);
-    await client.query('update sync.workers set works = true where id = any($1)', [ids]);
+    await client.query(sql`update sync.workers set works = true where id = any(${ids})`);
   } catch (error) {
     if (!isAway(error)) throw error;
   }
@@ -247,11 +246,7 @@ async function lossOf(session: Session, clock: Clock, gone: AbortSignal): Promis
 }
 
 /** Whether this is the only live process: no other one takes jobs, or watches a run that it would then work on. */
-export async function isAlone(db: pg.Pool, account: string, me: number): Promise<boolean> {
-  const { rows } = await db.query<{ alone: boolean }>(
-    `select not exists (
-       select from sync.workers where account_id = $1 and id <> $2 and sync.is_alive(id)) as alone`,
-    [account, me],
-  );
-  return rows[0]!.alone;
-}
+export const isAlone = (db: pg.Pool, account: string, me: number): Promise<boolean> =>
+  query(db).value`
+    select not exists (
+    select from sync.workers where account_id = ${account} and id <> ${me} and sync.is_alive(id)) as alone`;

@@ -3,6 +3,7 @@
 import type { Audit } from '../../sources/source.ts';
 import { isAhead } from '../commit/merge.ts';
 import { byKey, type Client, type Queryable } from '../database/pool.ts';
+import { query, raw, sql } from '../database/sql.ts';
 import { type StreamKey, sourceAndStream } from '../database/stream-key.ts';
 import type { SourceName } from '../http/request.ts';
 import type { Ms } from '../reading/reading.ts';
@@ -73,12 +74,10 @@ export async function noteUnread(
   id: string,
   checkedMs: Ms,
 ): Promise<void> {
-  await db.query(
-    `insert into sync.audit (account_id, run_id, source, stream, record_id, checked_at, random, unread)
-     select $1, $2, ${sourceAndStream('s')}, $4, $5, true, true from unnest($3::text[]) s
-     on conflict (account_id, run_id, stream_key, record_id) do nothing`,
-    [account, run, streams, id, new Date(checkedMs)],
-  );
+  await db.query(sql`
+    insert into sync.audit (account_id, run_id, source, stream, record_id, checked_at, random, unread)
+    select ${account}, ${run}, ${raw(sourceAndStream('s'))}, ${id}, ${new Date(checkedMs)}, true, true from unnest(${streams}::text[]) s
+    on conflict (account_id, run_id, stream_key, record_id) do nothing`);
 }
 
 /** Joins the findings of one record from several places. */
@@ -94,13 +93,9 @@ function joined(one: Finding, other: Finding): Finding {
 }
 
 /** The number of records of this stream that a run has compared. */
-export async function countFindings(db: Queryable, { run, stream }: Pick<Key, 'run' | 'stream'>): Promise<number> {
-  const { rows } = await db.query<{ n: number }>(
-    'select count(*) as n from sync.audit where run_id = $1 and stream_key = $2 and random',
-    [run, stream],
-  );
-  return rows[0]!.n;
-}
+export const countFindings = (db: Queryable, { run, stream }: Pick<Key, 'run' | 'stream'>): Promise<number> =>
+  query(db).value`
+    select count(*) as n from sync.audit where run_id = ${run} and stream_key = ${stream} and random`;
 
 /** Whether a run other than an audit needs the source. `beside`: SQL, $1 the account, for work that no run shows. */
 export async function othersWant(
@@ -185,19 +180,13 @@ export async function standingIn(
 
 /** The time through which the stream is complete, by the source's clock; undefined if it was never read. */
 export async function completeThrough(db: Queryable, account: string, stream: StreamKey): Promise<Ms | undefined> {
-  const { rows } = await db.query<{ ms: Ms | null }>(
-    `select extract(epoch from sync.complete_through($1, $2))::float8 * 1000 as ms`,
-    [account, stream],
-  );
+  const { rows } = await db.query<{ ms: Ms | null }>(sql`
+    select extract(epoch from sync.complete_through(${account}, ${stream}))::float8 * 1000 as ms`);
   return rows[0]!.ms ?? undefined;
 }
 
 /** Whether the stream was ever read. */
-export async function wasRead(db: Queryable, account: string, stream: StreamKey): Promise<boolean> {
-  const { rows } = await db.query<{ was: boolean }>(
-    `select exists (
-       select from sync.coverage c where c.account_id = $1 and c.stream_key = $2 and not isempty(c.covered)) as was`,
-    [account, stream],
-  );
-  return rows[0]!.was;
-}
+export const wasRead = (db: Queryable, account: string, stream: StreamKey): Promise<boolean> =>
+  query(db).value`
+    select exists (
+    select from sync.coverage c where c.account_id = ${account} and c.stream_key = ${stream} and not isempty(c.covered)) as was`;

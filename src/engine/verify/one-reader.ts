@@ -4,6 +4,7 @@
  */
 import type { Context } from '../context.ts';
 import type { Queryable } from '../database/pool.ts';
+import { query } from '../database/sql.ts';
 import type { StreamKey } from '../database/stream-key.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
@@ -15,20 +16,16 @@ import { waitWhile } from './is-free.ts';
 const patienceMs = 15 * 60_000;
 
 /** Whether a run that does not only compare reads this stream now, or did since then. */
-export async function isReadBeside(
+export const isReadBeside = (
   db: Queryable,
   { account, stream }: Pick<Claim, 'account' | 'stream'>,
   sinceMs: Ms,
-): Promise<boolean> {
-  const { rows } = await db.query<{ is: boolean }>(
-    `select exists (
-       select from sync.run_streams s join sync.stored_runs r on r.id = s.run_id
-       where s.account_id = $1 and s.stream_key = $2 and r.kind not in ('audit', 'verify')
-         and (s.state = 'running' or s.finished_at >= $3)) as is`,
-    [account, stream, new Date(sinceMs)],
-  );
-  return rows[0]!.is;
-}
+): Promise<boolean> =>
+  query(db).value`
+    select exists (
+    select from sync.run_streams s join sync.stored_runs r on r.id = s.run_id
+    where s.account_id = ${account} and s.stream_key = ${stream} and r.kind not in ('audit', 'verify')
+      and (s.state = 'running' or s.finished_at >= ${new Date(sinceMs)})) as is`;
 
 /** Waits for a run that reads the stream, because rows that it stores meanwhile could not be compared. */
 export const giveWay = (ctx: Context, claim: Claim): Promise<boolean> =>

@@ -7,6 +7,7 @@ import { commitWork } from '../commit/commit.ts';
 import { keepChanges, rowsOf, shortName, type Table } from '../commit/merge.ts';
 import type { Moment } from '../commit/page.ts';
 import type { Client, Queryable } from '../database/pool.ts';
+import { raw, sql } from '../database/sql.ts';
 import type { StreamKey } from '../database/stream-key.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
@@ -73,11 +74,9 @@ async function orphansOf(
 ): Promise<Pick<Finding, 'differences' | 'kind' | 'oursAsOf'> | undefined> {
   const found: [string, readonly [unknown, unknown]][] = [];
   for (const part of parts) {
-    const { rows } = await client.query<{ id: string }>(
-      `select o.${idOf(part)} as id from ${part.name} o
-       where o.account_id = $1 and ${recordOf(parentOf(part), 'o')} = $2 and ${isLive(part)} order by 1`,
-      [account, id],
-    );
+    const { rows } = await client.query<{ id: string }>(sql`
+      select o.${raw(idOf(part))} as id from ${raw(part.name)} o
+      where o.account_id = ${account} and ${raw(recordOf(parentOf(part), 'o'))} = ${id} and ${raw(isLive(part))} order by 1`);
     if (rows.length > 0)
       found.push([`${shortName(part)}.row`, [Object.fromEntries(rows.map(row => [row.id, 'there'])), {}]]);
   }
@@ -134,11 +133,9 @@ export const noteOrphans = (
     const { claim, repair } = look;
     const { of } = orphans;
     // A worker that brings the record back waits for this transaction, or has brought its parts back too.
-    const { rows } = await client.query<{ live: boolean }>(
-      `select p._deleted_at is null as live from ${of.name} p
-       where p.account_id = $1 and ${recordOf(keyOf(of), 'p')} = $2 for no key update`,
-      [claim.account, id],
-    );
+    const { rows } = await client.query<{ live: boolean }>(sql`
+      select p._deleted_at is null as live from ${raw(of.name)} p
+      where p.account_id = ${claim.account} and ${raw(recordOf(keyOf(of), 'p'))} = ${id} for no key update`);
     const found = rows[0]?.live ? undefined : await orphansOf(client, claim.account, orphans, id);
     if (found === undefined) return { findings: [], deleted: 0 };
     const deleted = repair ? await takeAway(client, claim, orphans, id, at) : 0;

@@ -3,6 +3,7 @@
 import type { ListStream, Row, RowFacts } from '../../sources/source.ts';
 import { readingOf } from '../database/open-candidates.ts';
 import type { Queryable } from '../database/pool.ts';
+import { query, raw } from '../database/sql.ts';
 import type { StreamKey } from '../database/stream-key.ts';
 import { createdAt, partsOf, shownIn } from '../deletions/row-facts.ts';
 import { storableIds } from '../json-text.ts';
@@ -109,13 +110,9 @@ export async function countCreated(
   return rows[0]!;
 }
 
-export async function countLive(db: Queryable, account: string, stream: StreamKey): Promise<number> {
-  const { rows } = await db.query<{ n: number }>(
-    `select count(*) as n from ${stream} where account_id = $1 and _deleted_at is null`,
-    [account],
-  );
-  return rows[0]!.n;
-}
+export const countLive = (db: Queryable, account: string, stream: StreamKey): Promise<number> =>
+  query(db).value`
+    select count(*) as n from ${raw(stream)} where account_id = ${account} and _deleted_at is null`;
 
 /**
  * Ids of stored rows of a list that were created in this range and that the list did not show. `range` undefined: rows

@@ -4,6 +4,7 @@ import type pg from 'pg';
 import { count } from '../../words.ts';
 import type { Outcome } from '../context.ts';
 import type { Queryable } from '../database/pool.ts';
+import { query, raw, sql } from '../database/sql.ts';
 import { type StreamKey, sourceAndStream } from '../database/stream-key.ts';
 import type { Claim } from '../runs/claims.ts';
 import { openOrResume } from '../runs/ranges.ts';
@@ -41,39 +42,29 @@ export async function openVerification(
   };
   return withAccount(db, run.account, async client => {
     const { run: id, resumed } = await openOrResume(client, { ...run, kind: 'verify' }, same, now);
-    await client.query(
-      `insert into sync.verifications (run_id, account_id, sample, repair, credits, seconds) values ($1, $2, $3, $4, $5, $6)
-       on conflict do nothing`,
-      [id, run.account, sample, repair, forecast.credits, Math.ceil(forecast.seconds)],
-    );
-    const { rows } = await client.query<{ left: number } & Forecast>(
-      `select v.credits, v.seconds, greatest(0, v.credits - (
-         select sum(s.credits) from sync.stored_run_streams s where s.run_id = v.run_id))::bigint as left
-       from sync.verifications v where v.run_id = $1`,
-      [id],
-    );
-    const { left, ...announced } = rows[0]!;
+    await client.query(sql`
+      insert into sync.verifications (run_id, account_id, sample, repair, credits, seconds)
+        values (${id}, ${run.account}, ${sample}, ${repair}, ${forecast.credits}, ${Math.ceil(forecast.seconds)})
+      on conflict do nothing`);
+    const { left, ...announced } = await query(client).row<{ left: number } & Forecast>`
+      select v.credits, v.seconds, greatest(0, v.credits - (
+        select sum(s.credits) from sync.stored_run_streams s where s.run_id = v.run_id))::bigint as left
+      from sync.verifications v where v.run_id = ${id}`;
     return { run: id, resumed, forecast: announced, left };
   });
 }
 
-export async function askedOf(db: Queryable, run: number): Promise<Asked> {
-  const { rows } = await db.query<Asked>('select sample, repair from sync.verifications where run_id = $1', [run]);
-  return rows[0]!;
-}
+export const askedOf = (db: Queryable, run: number): Promise<Asked> =>
+  query(db).row`select sample, repair from sync.verifications where run_id = ${run}`;
 
 /** The place of a run in a list; undefined if the list was not counted yet. */
-export async function placeOf(
+export const placeOf = (
   db: Queryable,
   { run, stream }: Pick<Claim, 'run' | 'stream'>,
   list: string,
-): Promise<{ place: string | null } | undefined> {
-  const { rows } = await db.query<{ place: string | null }>(
-    'select place from sync.verified_lists where (run_id, stream_key, list) = ($1, $2, $3)',
-    [run, stream, list],
-  );
-  return rows[0];
-}
+): Promise<{ place: string | null } | undefined> =>
+  query(db).first`
+    select place from sync.verified_lists where (run_id, stream_key, list) = (${run}, ${stream}, ${list})`;
 
 export async function movePlace(
   client: Queryable,
@@ -105,15 +96,11 @@ export async function noteCounts(db: Queryable, claim: Claim, counted: Omit<Coun
   );
 }
 
-export async function readCounts(db: Queryable, run: number): Promise<Counted[]> {
-  const { rows } = await db.query<Counted>(
-    `select sync.name_of(stream_key) as stream, l.list, l.ours, l.theirs_least, l.theirs_most
-     from sync.verified_lists l join sync.streams k using (stream_key)
-     where l.run_id = $1 and l.ours is not null order by k.place, l.list`,
-    [run],
-  );
-  return rows;
-}
+export const readCounts = (db: Queryable, run: number): Promise<Counted[]> =>
+  query(db).rows`
+    select sync.name_of(stream_key) as stream, l.list, l.ours, l.theirs_least, l.theirs_most
+    from sync.verified_lists l join sync.streams k using (stream_key)
+    where l.run_id = ${run} and l.ours is not null order by k.place, l.list`;
 
 export interface Found {
   stream: string;
@@ -142,16 +129,13 @@ export async function readFindings(
   run: number,
   limit: number,
 ): Promise<{ found: Found[]; total: number; repaired: number; missing: Record<string, number> }> {
-  const { rows } = await db.query<Found>(
-    `select sync.name_of(a.stream_key) as stream, a.record_id as record, a.kind, a.differences, a.repaired_at
-     from sync.audit a where a.run_id = $1 and a.differences is not null order by a.id limit $2`,
-    [run, limit],
-  );
-  const { rows: totals } = await db.query<{ stream: string; n: number; repaired: number; missing: number }>(
-    `select sync.name_of(stream_key) as stream, count(*) as n, count(repaired_at) as repaired, count(*) filter (where ${isMissing('a')}) as missing
-     from sync.audit a where run_id = $1 and differences is not null group by stream_key`,
-    [run],
-  );
+  const { rows } = await db.query<Found>(sql`
+    select sync.name_of(a.stream_key) as stream, a.record_id as record, a.kind, a.differences, a.repaired_at
+    from sync.audit a where a.run_id = ${run} and a.differences is not null order by a.id limit ${limit}`);
+  const { rows: totals } = await db.query<{ stream: string; n: number; repaired: number; missing: number }>(sql`
+    select sync.name_of(stream_key) as stream, count(*) as n, count(repaired_at) as repaired,
+      count(*) filter (where ${raw(isMissing('a'))}) as missing
+    from sync.audit a where run_id = ${run} and differences is not null group by stream_key`);
   return {
     found: rows,
     total: totals.reduce((sum, { n }) => sum + n, 0),
@@ -181,14 +165,10 @@ export async function setAside(
 }
 
 /** The number of gaps of a stream, and the beginning of the first one. */
-export async function gapsOf(
+export const gapsOf = (
   db: Queryable,
   account: string,
   stream: StreamKey,
-): Promise<{ gaps: number; from: Date | null }> {
-  const { rows } = await db.query<{ gaps: number; from: Date | null }>(
-    `select count(*) as gaps, min(gap_from) as "from" from sync.gaps where account_id = $1 and stream_key = $2`,
-    [account, stream],
-  );
-  return rows[0]!;
-}
+): Promise<{ gaps: number; from: Date | null }> =>
+  query(db).row`
+    select count(*) as gaps, min(gap_from) as "from" from sync.gaps where account_id = ${account} and stream_key = ${stream}`;

@@ -5,6 +5,7 @@
  */
 import type pg from 'pg';
 import { transaction, withPlansOfFunctions } from '../../engine/database/pool.ts';
+import { query, sql } from '../../engine/database/sql.ts';
 import { readProblems } from '../../status/problems.ts';
 
 /** 'SHAL': held during the transaction that compares problems with alarms. */
@@ -55,7 +56,7 @@ export async function compareProblems(
   await transaction(
     db,
     async client => {
-      const { rows } = await client.query<{ mine: boolean }>('select pg_try_advisory_xact_lock($1) as mine', [lockKey]);
+      const { rows } = await client.query<{ mine: boolean }>(sql`select pg_try_advisory_xact_lock(${lockKey}) as mine`);
       if (!rows[0]!.mine) return;
       const found = (await readProblems(client, accounts))
         .filter(({ severity, problem }) => severity === 'critical' || problems.includes(problem))
@@ -63,64 +64,54 @@ export async function compareProblems(
           ...{ ...one, account_id: account, source: one.source ?? '', stream: one.stream ?? '' },
           stream_key: one.stream === null ? (one.source ?? '') : `${one.source}.${one.stream}`,
         }));
-      await client.query(
-        `with found as materialized (
-         select * from json_to_recordset($2) as f (account_id text, source text, stream text, stream_key text, problem text, severity text, says text, remedy text)),
-       lasting as (
-         update sync.alarms a set gone_at = null, severity = f.severity, says = f.says, remedy = f.remedy
-         from found f
-         where (a.account_id, a.problem, a.stream_key) = (f.account_id, f.problem, f.stream_key) and a.ended_at is null
-           and (a.gone_at, a.severity, a.says, a.remedy) is distinct from (null::timestamptz, f.severity, f.says, f.remedy)),
-       going as (
-         update sync.alarms a set gone_at = $3
-         where a.account_id = any ($1) and a.ended_at is null and a.gone_at is null and not exists (
-           select from found f where (a.account_id, a.problem, a.stream_key) = (f.account_id, f.problem, f.stream_key)))
-       insert into sync.alarms (account_id, problem, source, stream, severity, says, remedy, began_at)
-       select account_id, problem, source, stream, severity, says, remedy, $3 from found
-       on conflict (account_id, problem, stream_key) where ended_at is null do nothing`,
-        [accounts, JSON.stringify(found), now],
-      );
-      await client.query(
-        `delete from sync.alarms where account_id = any ($1) and (ended_at < $3
-         or ended_at is null and begin_delivered_at is null and next_try_at is null
-           and gone_at < began_at + $2 * interval '1 millisecond')`,
-        [accounts, holdMs, new Date(now.getTime() - keptMs)],
-      );
+      await client.query(sql`
+        with found as materialized (
+          select * from json_to_recordset(${JSON.stringify(found)}) as f (account_id text, source text, stream text, stream_key text,
+            problem text, severity text, says text, remedy text)),
+        lasting as (
+          update sync.alarms a set gone_at = null, severity = f.severity, says = f.says, remedy = f.remedy
+          from found f
+          where (a.account_id, a.problem, a.stream_key) = (f.account_id, f.problem, f.stream_key) and a.ended_at is null
+            and (a.gone_at, a.severity, a.says, a.remedy) is distinct from (null::timestamptz, f.severity, f.says, f.remedy)),
+        going as (
+          update sync.alarms a set gone_at = ${now}
+          where a.account_id = any (${accounts}) and a.ended_at is null and a.gone_at is null and not exists (
+            select from found f where (a.account_id, a.problem, a.stream_key) = (f.account_id, f.problem, f.stream_key)))
+        insert into sync.alarms (account_id, problem, source, stream, severity, says, remedy, began_at)
+        select account_id, problem, source, stream, severity, says, remedy, ${now} from found
+        on conflict (account_id, problem, stream_key) where ended_at is null do nothing`);
+      await client.query(sql`
+        delete from sync.alarms where account_id = any (${accounts}) and (ended_at < ${new Date(now.getTime() - keptMs)}
+        or ended_at is null and begin_delivered_at is null and next_try_at is null
+          and gone_at < began_at + ${holdMs} * interval '1 millisecond')`);
       // Without a webhook nothing is due, and problems that end meanwhile are not reported later.
-      await client.query(
-        `update sync.alarms set next_try_at = null, last_error = null
-       where account_id = any ($1) and account_id <> all ($2) and next_try_at is not null`,
-        [accounts, told],
-      );
-      await client.query(
-        `with ended as (
-         update sync.alarms set ended_at = gone_at, tries = case when begin_delivered_at is null then tries else 0 end,
-           next_try_at = case when begin_delivered_at is not null and account_id = any ($2) then $3 else next_try_at end
-         where account_id = any ($1) and ended_at is null and gone_at <= case when problem = any ($5) then $6::timestamptz else $4 end)
-       update sync.alarms set next_try_at = $3
-       where account_id = any ($2) and ended_at is null and gone_at is null and begin_delivered_at is null
-         and next_try_at is null and began_at <= $4`,
-        [accounts, told, now, holds, swings.problems, new Date(now.getTime() - swings.holdMs)],
-      );
+      await client.query(sql`
+        update sync.alarms set next_try_at = null, last_error = null
+        where account_id = any (${accounts}) and account_id <> all (${told}) and next_try_at is not null`);
+      await client.query(sql`
+        with ended as (
+          update sync.alarms set ended_at = gone_at, tries = case when begin_delivered_at is null then tries else 0 end,
+            next_try_at = case when begin_delivered_at is not null and account_id = any (${told}) then ${now} else next_try_at end
+          where account_id = any (${accounts}) and ended_at is null and gone_at <= case when problem = any (${swings.problems})
+            then ${new Date(now.getTime() - swings.holdMs)}::timestamptz else ${holds} end)
+        update sync.alarms set next_try_at = ${now}
+        where account_id = any (${told}) and ended_at is null and gone_at is null and begin_delivered_at is null
+          and next_try_at is null and began_at <= ${holds}`);
     },
     withPlansOfFunctions,
   );
 }
 
 /** Takes the next due notification. No other process tries it before the lease ends. */
-export async function takeAlarm(db: pg.Pool, accounts: readonly string[], now: Date): Promise<Alarm | undefined> {
-  const { rows } = await db.query<Alarm>(
-    `update sync.alarms set next_try_at = $3, tries = tries + 1
-     where id = (
-       select id from sync.alarms where account_id = any ($1) and next_try_at <= $2
-       order by next_try_at, id limit 1 for update skip locked)
-     returning id, account_id as account, problem, case when stream <> '' then sync.name_of(stream_key) end as stream, severity, says, remedy,
-       case when begin_delivered_at is null then 'begin' else 'end' end as state, began_at as since,
-       case when begin_delivered_at is not null then ended_at end as ended, tries`,
-    [accounts, now, new Date(now.getTime() + leaseMs)],
-  );
-  return rows[0];
-}
+export const takeAlarm = (db: pg.Pool, accounts: readonly string[], now: Date): Promise<Alarm | undefined> =>
+  query(db).first`
+    update sync.alarms set next_try_at = ${new Date(now.getTime() + leaseMs)}, tries = tries + 1
+    where id = (
+      select id from sync.alarms where account_id = any (${accounts}) and next_try_at <= ${now}
+      order by next_try_at, id limit 1 for update skip locked)
+    returning id, account_id as account, problem, case when stream <> '' then sync.name_of(stream_key) end as stream, severity, says, remedy,
+      case when begin_delivered_at is null then 'begin' else 'end' end as state, began_at as since,
+      case when begin_delivered_at is not null then ended_at end as ended, tries`;
 
 /** Records a delivery. If the problem has ended meanwhile, the notification of its end is due next. */
 export async function noteTold(db: pg.Pool, { id, state }: Pick<Alarm, 'id' | 'state'>, now: Date): Promise<void> {
@@ -136,9 +127,6 @@ export async function noteTold(db: pg.Pool, { id, state }: Pick<Alarm, 'id' | 's
 
 export async function noteUntold(db: pg.Pool, { id, tries }: Pick<Alarm, 'id' | 'tries'>, why: string, now: Date) {
   const minutes = againMinutes[Math.min(tries, againMinutes.length) - 1]!;
-  await db.query('update sync.alarms set last_error = $2, next_try_at = $3 where id = $1', [
-    id,
-    why,
-    new Date(now.getTime() + minutes * minuteMs),
-  ]);
+  await db.query(sql`
+    update sync.alarms set last_error = ${why}, next_try_at = ${new Date(now.getTime() + minutes * minuteMs)} where id = ${id}`);
 }

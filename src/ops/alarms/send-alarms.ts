@@ -8,7 +8,7 @@ import type { Logger } from 'pino';
 import type { AlarmConfig, Fleet } from '../../app/config.ts';
 import type { Clock } from '../../clock.ts';
 import type { Ways } from '../../engine/http/ways.ts';
-import { isAway } from '../../errors.ts';
+import { keepSending } from '../keep-sending.ts';
 import { post } from '../webhook.ts';
 import { type Alarm, compareProblems, noteTold, noteUntold, takeAlarm } from './open-alarms.ts';
 
@@ -66,41 +66,12 @@ export function toldOf(
  * Checks every minute until it is disposed of; calls `accounts` each time. Never throws. Accounts with the same webhook
  * wait for each other. A slow webhook does not delay other webhooks.
  */
-export function keepAlarms(deps: Deps, accounts: () => readonly Told[]): AsyncDisposable {
-  const leaving = new AbortController();
-  const signal = leaving.signal;
-  const given = { ...deps, signal };
-  const failed = (error: unknown) => {
-    const reason = error instanceof Error ? error.message : String(error);
-    if (!signal.aborted) deps.log[isAway(error) ? 'debug' : 'error']({ reason }, 'alarms could not be looked after');
-  };
-  /** The running delivery, by webhook. */
-  const telling = new Map<string, Promise<void>>();
-  const looking = (async () => {
-    while (!signal.aborted) {
-      try {
-        for (const [webhook, { to, accounts: its }] of await compare(given, accounts())) {
-          if (telling.has(webhook)) continue;
-          const told = tellAll(given, to, its).catch(failed);
-          telling.set(
-            webhook,
-            told.finally(() => telling.delete(webhook)),
-          );
-        }
-      } catch (error) {
-        failed(error);
-      }
-      await deps.clock.sleep(everyMs, signal).catch(() => {});
-    }
-    await Promise.all(telling.values());
-  })();
-  return {
-    async [Symbol.asyncDispose]() {
-      leaving.abort();
-      await looking;
-    },
-  };
-}
+export const keepAlarms = (deps: Deps, accounts: () => readonly Told[]): AsyncDisposable =>
+  keepSending(deps, {
+    ...{ what: 'alarms', everyMs },
+    due: () => compare(deps, accounts()),
+    send: ({ to, accounts: its }, signal) => tellAll({ ...deps, signal }, to, its),
+  });
 
 /** Runs one complete check: compares problems with alarms, then sends what is due. */
 // @internal Tests look once, on a clock of theirs.

@@ -1,5 +1,6 @@
 /** Queries of the doctor's checks. */
 import type pg from 'pg';
+import { query } from '../../engine/database/sql.ts';
 
 /** Whether BullMQ has made its tables in this database. */
 export async function hasQueueTables(db: pg.Pool): Promise<boolean> {
@@ -10,57 +11,34 @@ export async function hasQueueTables(db: pg.Pool): Promise<boolean> {
 }
 
 /** Open runs, oldest first, with whether a living process can continue each, and whether it is paused as a whole. */
-export async function openRuns(
-  db: pg.Pool,
-  account: string,
-): Promise<{ id: number; kind: string; started_at: Date; stuck: boolean; paused: boolean }[]> {
-  const { rows } = await db.query<{ id: number; kind: string; started_at: Date; stuck: boolean; paused: boolean }>(
-    `select id, kind, started_at, state = 'interrupted' as stuck, not exists (
-       select from sync.stored_run_streams s
-       where s.run_id = runs.id and s.state in ('waiting', 'running') and not sync.is_paused(s.account_id, s.stream_key)) as paused
-     from sync.runs
-     where account_id = $1 and finished_at is null order by id`,
-    [account],
-  );
-  return rows;
+export async function openRuns(db: pg.Pool, account: string) {
+  return query(db).rows<{ id: number; kind: string; started_at: Date; stuck: boolean; paused: boolean }>`
+    select id, kind, started_at, state = 'interrupted' as stuck, not exists (
+      select from sync.stored_run_streams s
+      where s.run_id = runs.id and s.state in ('waiting', 'running') and not sync.is_paused(s.account_id, s.stream_key)) as paused
+    from sync.runs
+    where account_id = ${account} and finished_at is null order by id`;
 }
 
 /** Kinds of drift. `isNew`: first seen after this time, and not by the first load. */
-export async function driftKinds(
-  db: pg.Pool,
-  account: string,
-  since: Date,
-): Promise<{ stream: string; kind: string; path: string; isNew: boolean }[]> {
-  const { rows } = await db.query<{ stream: string; kind: string; path: string; isNew: boolean }>(
-    `select d.stream, d.kind, d.path, bool_or(d.first_seen_at > greatest($2, a.mirrored_since + interval '1 day')) as "isNew"
-     from sync.drift d join sync.accounts a using (account_id) where d.account_id = $1
-     group by 1, 2, 3 order by 1, 2, 3`,
-    [account, since],
-  );
-  return rows;
+export async function driftKinds(db: pg.Pool, account: string, since: Date) {
+  return query(db).rows<{ stream: string; kind: string; path: string; isNew: boolean }>`
+    select d.stream, d.kind, d.path, bool_or(d.first_seen_at > greatest(${since}, a.mirrored_since + interval '1 day')) as "isNew"
+    from sync.drift d join sync.accounts a using (account_id) where d.account_id = ${account}
+    group by 1, 2, 3 order by 1, 2, 3`;
 }
 
 /** Lists of a source whose pages show fewer records than they are asked for. */
-export async function shortPages(
-  db: pg.Pool,
-  account: string,
-  source: string,
-): Promise<{ stream: string; list: string; size: number; varies: boolean }[]> {
-  const { rows } = await db.query<{ stream: string; list: string; size: number; varies: boolean }>(
-    `select stream, list, page_size as size, pages_vary as varies from sync.coverage
-     where account_id = $1 and source = $2 and page_size is not null order by 1, 2`,
-    [account, source],
-  );
-  return rows;
+export async function shortPages(db: pg.Pool, account: string, source: string) {
+  return query(db).rows<{ stream: string; list: string; size: number; varies: boolean }>`
+    select stream, list, page_size as size, pages_vary as varies from sync.coverage
+    where account_id = ${account} and source = ${source} and page_size is not null order by 1, 2`;
 }
 
 /** Accounts with a run that began after this time. */
-export async function knownAccounts(db: pg.Pool, since: Date): Promise<{ account: string }[]> {
-  const { rows } = await db.query<{ account: string }>(
-    `select a.account_id as account from sync.accounts a
-     where exists (select from sync.stored_runs r where r.account_id = a.account_id and r.started_at > $1)
-     order by 1`,
-    [since],
-  );
-  return rows;
+export async function knownAccounts(db: pg.Pool, since: Date) {
+  return query(db).rows<{ account: string }>`
+    select a.account_id as account from sync.accounts a
+    where exists (select from sync.stored_runs r where r.account_id = a.account_id and r.started_at > ${since})
+    order by 1`;
 }

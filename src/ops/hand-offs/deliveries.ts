@@ -3,6 +3,7 @@
  * sent first, and by one process only. A process that dies loses its hold, because its lock in sync.workers ends.
  */
 import type pg from 'pg';
+import { query, raw, sql } from '../../engine/database/sql.ts';
 import { retryMs } from './message.ts';
 
 export interface Delivery {
@@ -69,13 +70,11 @@ export async function takeDelivery(db: pg.Pool, line: Line, now: Date | null): P
 
 /** The other live process that holds the next delivery of a line. */
 export async function holderOf(db: pg.Pool, line: Line): Promise<number | undefined> {
-  const { rows } = await db.query<{ holder: number }>(
-    `select d.held_by as holder from (select $1::text as account_id, $2::text as channel, $3::int as worker) l
-     cross join lateral (${head}) h
-     join sync.hand_off_deliveries d on (d.hand_off_id, d.channel) = (h.hand_off_id, l.channel)
-     where not ${isFree}`,
-    [line.account, line.channel, line.worker],
-  );
+  const { rows } = await db.query<{ holder: number }>(sql`
+    select d.held_by as holder from (select ${line.account}::text as account_id, ${line.channel}::text as channel, ${line.worker}::int as worker) l
+    cross join lateral (${raw(head)}) h
+    join sync.hand_off_deliveries d on (d.hand_off_id, d.channel) = (h.hand_off_id, l.channel)
+    where not ${raw(isFree)}`);
   return rows[0]?.holder;
 }
 
@@ -105,12 +104,10 @@ export async function noteUndelivered(
 
 /** The hand-off of a run was sent again, and taken. */
 export async function noteTaken(db: pg.Pool, { account, channel }: Line, run: number, now: Date): Promise<void> {
-  await db.query(
-    `update sync.hand_off_deliveries d set delivered_at = $4, held_by = null, last_error = null
-     from sync.hand_offs h
-     where h.id = d.hand_off_id and (h.account_id, h.run_id, d.channel) = ($1, $3, $2) and d.delivered_at is null`,
-    [account, channel, run, now],
-  );
+  await db.query(sql`
+    update sync.hand_off_deliveries d set delivered_at = ${now}, held_by = null, last_error = null
+    from sync.hand_offs h
+    where h.id = d.hand_off_id and (h.account_id, h.run_id, d.channel) = (${account}, ${run}, ${channel}) and d.delivered_at is null`);
 }
 
 /** Gives a delivery back that was not attempted to its end. */
@@ -130,29 +127,21 @@ export interface HandOff {
 }
 
 /** The newest first. `limit` null: all. */
-export async function listHandOffs(db: pg.Pool, account: string, limit: number | null): Promise<HandOff[]> {
-  const { rows } = await db.query<HandOff>(
-    `select h.run_id as run, h.kind, h.ended_at as ended, h.issued_at as issued, h.withheld,
-       (h.certificate #>> '{data,complete_through}')::timestamptz as "completeThrough",
-       (select coalesce(jsonb_agg(jsonb_build_object('channel', d.channel, 'delivered', d.delivered_at, 'tries', d.tries,
-           'error', d.last_error) order by d.channel), '[]')
-        from sync.hand_off_deliveries d where d.hand_off_id = h.id) as deliveries
-     from sync.hand_offs h where h.account_id = $1 order by coalesce(h.issued_at, h.ended_at) desc, h.id desc limit $2`,
-    [account, limit],
-  );
-  return rows;
-}
+export const listHandOffs = (db: pg.Pool, account: string, limit: number | null): Promise<HandOff[]> =>
+  query(db).rows`
+    select h.run_id as run, h.kind, h.ended_at as ended, h.issued_at as issued, h.withheld,
+      (h.certificate #>> '{data,complete_through}')::timestamptz as "completeThrough",
+      (select coalesce(jsonb_agg(jsonb_build_object('channel', d.channel, 'delivered', d.delivered_at, 'tries', d.tries,
+          'error', d.last_error) order by d.channel), '[]')
+       from sync.hand_off_deliveries d where d.hand_off_id = h.id) as deliveries
+    from sync.hand_offs h where h.account_id = ${account} order by coalesce(h.issued_at, h.ended_at) desc, h.id desc limit ${limit}`;
 
 /** The message of a run; undefined if it has none. */
-export async function readHandOff(
+export const readHandOff = (
   db: pg.Pool,
   account: string,
   run: number,
-): Promise<Pick<Delivery, 'id' | 'body'> | undefined> {
-  const { rows } = await db.query<Pick<Delivery, 'id' | 'body'>>(
-    `select certificate ->> 'id' as id, certificate::text as body from sync.hand_offs
-     where account_id = $1 and run_id = $2 and certificate is not null`,
-    [account, run],
-  );
-  return rows[0];
-}
+): Promise<Pick<Delivery, 'id' | 'body'> | undefined> =>
+  query(db).first`
+    select certificate ->> 'id' as id, certificate::text as body from sync.hand_offs
+    where account_id = ${account} and run_id = ${run} and certificate is not null`;

@@ -9,8 +9,7 @@ import type { Logger } from 'pino';
 import { commandEnvironment, type HandOffConfig } from '../../app/config.ts';
 import type { Clock } from '../../clock.ts';
 import type { Ways } from '../../engine/http/ways.ts';
-import { makeBell } from '../../engine/notifier.ts';
-import { isAway } from '../../errors.ts';
+import { keepSending } from '../keep-sending.ts';
 import { post, within } from '../webhook.ts';
 import {
   type Delivery,
@@ -62,51 +61,19 @@ export const waysOf = ({ account, worker, handOff: to }: Subscriber): Way[] =>
       ];
 
 /** Sends what is due until it is disposed of; calls `subscribers` for each look. Never throws. */
-export function keepHandOffs(deps: Deps, subscribers: () => readonly Subscriber[]) {
-  const leaving = new AbortController();
-  const { signal } = leaving;
-  const given = { ...deps, signal };
-  const bell = makeBell();
-  const failed = (error: unknown) => {
-    const reason = error instanceof Error ? error.message : String(error);
-    if (!signal.aborted) deps.log[isAway(error) ? 'debug' : 'error']({ reason }, 'hand-offs could not be looked after');
-  };
-  /** The running deliveries, by account and channel. */
-  const sending = new Map<string, Promise<void>>();
-  const looking = (async () => {
-    while (!signal.aborted) {
-      const rung = bell.next();
-      try {
-        const idle = subscribers()
-          .flatMap(waysOf)
-          .filter(way => !sending.has(keyOf(way)));
-        for (const way of await dueLines(deps.pg, idle, new Date(deps.clock.now()))) {
-          const sent = sendAll(given, way).then(() => true, failed);
-          sending.set(
-            keyOf(way),
-            sent.then(isDone => {
-              sending.delete(keyOf(way));
-              // A run may have ended since the last take.
-              if (isDone) bell.ring();
-            }),
-          );
-        }
-      } catch (error) {
-        failed(error);
-      }
-      await deps.clock.sleep(everyMs, AbortSignal.any([signal, rung])).catch(() => {});
-    }
-    await Promise.all(sending.values());
-  })();
-  return {
-    /** A run may have ended. */
-    ring: () => bell.ring(),
-    async [Symbol.asyncDispose](): Promise<void> {
-      leaving.abort();
-      await looking;
+export const keepHandOffs = (deps: Deps, subscribers: () => readonly Subscriber[]) =>
+  keepSending(deps, {
+    // A run may have ended since the last take.
+    ...{ what: 'hand-offs', everyMs, looksAgain: true },
+    async due(isBusy) {
+      const idle = subscribers()
+        .flatMap(waysOf)
+        .filter(way => !isBusy(keyOf(way)));
+      const due = await dueLines(deps.pg, idle, new Date(deps.clock.now()));
+      return due.map(way => [keyOf(way), way] as const);
     },
-  };
-}
+    send: (way, signal) => sendAll({ ...deps, signal }, way),
+  });
 
 const keyOf = ({ account, channel }: Line) => `${account} ${channel}`;
 

@@ -8,6 +8,7 @@
 import type { Queue } from 'bullmq';
 import type pg from 'pg';
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { lanes } from '../../engine/budget/ledger.ts';
 import { accountNames } from '../../status/accounts.ts';
 import { readProblems } from '../../status/problems.ts';
 import { type Figures, readStreams } from '../../status/streams.ts';
@@ -25,15 +26,8 @@ interface Family {
 const seconds = (column: string) => `extract(epoch from ${column})::float8`;
 
 const figures = [
-  ...[
-    'behind_seconds',
-    'target_seconds',
-    'complete_through',
-    'waiting',
-    'gap_count',
-    'open_rejects',
-    'last_success_at',
-  ],
+  ...['behind_seconds', 'target_seconds', 'complete_through', 'waiting'],
+  ...['gap_count', 'open_rejects', 'last_success_at'],
   ...['deletes_checked_at', 'unchecked_since', 'differ_at_most_percent', 'latency_p50_seconds', 'latency_p95_seconds'],
 ] as const satisfies (keyof Figures)[];
 
@@ -197,7 +191,7 @@ export const counters: readonly Family[] = [
     labels: ['account', 'source', 'lane'],
     rows: `select account_id as account, source, lane, sum(credits)::float8 as credits
       from sync.credit_minutes cross join lateral (
-        values ('interactive', interactive), ('fresh', fresh), ('backfill', backfill), ('sweep', sweep)) l (lane, credits)
+        values ${lanes.map(lane => `('${lane}', ${lane})`).join(', ')}) l (lane, credits)
       where minute + interval '1 minute' > $1 and minute + interval '1 minute' <= $2
       group by 1, 2, 3`,
     of: [{ name: 'shelfdesk_credits_total', help: 'Credits that we used.', value: 'credits' }],

@@ -3,6 +3,7 @@
  * longer steps, with the mean of their minutes.
  */
 
+import { type Lane, lanes } from '../../engine/budget/ledger.ts';
 import type { Client } from '../../engine/database/pool.ts';
 import type { SourceName } from '../../engine/http/request.ts';
 import { sources } from '../../sources/index.ts';
@@ -19,10 +20,6 @@ export const ranges = {
   requests: { stepMinutes: 60, steps: 24 },
 } as const;
 export type Range = 'hour' | 'day' | 'week';
-
-/** Lanes from bottom to top of the graph. */
-export const lanes = ['interactive', 'fresh', 'backfill', 'sweep'] as const;
-type Lane = (typeof lanes)[number];
 
 /** Credits per minute, as the mean of the step's elapsed minutes. */
 export interface Bucket extends Readonly<Record<Lane, number>> {

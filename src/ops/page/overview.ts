@@ -14,17 +14,8 @@ import { liveWorkers } from '../../status/workers.ts';
 import { type Bucket, creditBuckets, graphed, type Range, summed } from './credits.ts';
 
 const figures = [
-  ...[
-    'account',
-    'stream',
-    'name',
-    'source',
-    'state',
-    'complete_from',
-    'complete_through',
-    'behind_seconds',
-    'target_seconds',
-  ],
+  ...['account', 'stream', 'name', 'source', 'state'],
+  ...['complete_from', 'complete_through', 'behind_seconds', 'target_seconds'],
   ...['waiting', 'gap_count', 'open_rejects', 'latency_p95_seconds', 'deferred_until', 'unchecked_since'],
 ] as const satisfies (keyof Figures)[];
 export type StreamFigures = Pick<Figures, (typeof figures)[number]>;

@@ -63,7 +63,7 @@ const refusals: Readonly<Record<string, (host: string, port: number) => string>>
 /** Another process uses the port, or this process may not open it. */
 export class PortTaken extends ShelfdeskError {
   constructor(what: string, cause: unknown) {
-    super(what, 'Choose another one: SHELFDESK_WEB_PORT, SHELFDESK_WEB_HOST, or --port and --host.', 1, cause);
+    super(what, 'Choose another one: SHELFDESK_WEB_PORT, SHELFDESK_WEB_HOST, or --port and --host.', { cause });
   }
 }
 

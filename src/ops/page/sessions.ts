@@ -4,6 +4,7 @@
  */
 import type pg from 'pg';
 import { durably, transaction } from '../../engine/database/pool.ts';
+import { sql } from '../../engine/database/sql.ts';
 import { isAway } from '../../errors.ts';
 import type { Session } from './auth.ts';
 
@@ -15,10 +16,8 @@ export function makeEndedSessions(db: pg.Pool, now: () => number) {
     /** Learns of the sessions that other processes ended. While the warehouse is away, those that are known count. */
     async refresh(): Promise<void> {
       try {
-        const { rows } = await db.query<{ session: string; ends_at: Date }>(
-          'select session, ends_at from sync.secret_ended_sessions where ends_at > $1',
-          [new Date(now())],
-        );
+        const { rows } = await db.query<{ session: string; ends_at: Date }>(sql`
+          select session, ends_at from sync.secret_ended_sessions where ends_at > ${new Date(now())}`);
         for (const { session, ends_at } of rows) known.set(session, ends_at.getTime());
       } catch (error) {
         if (!isAway(error)) throw error;
@@ -31,11 +30,9 @@ export function makeEndedSessions(db: pg.Pool, now: () => number) {
       await transaction(
         db,
         async client => {
-          await client.query('delete from sync.secret_ended_sessions where ends_at <= $1', [new Date(now())]);
-          await client.query(
-            'insert into sync.secret_ended_sessions (session, ends_at) values ($1, $2) on conflict do nothing',
-            [id, new Date(endsMs)],
-          );
+          await client.query(sql`delete from sync.secret_ended_sessions where ends_at <= ${new Date(now())}`);
+          await client.query(sql`
+            insert into sync.secret_ended_sessions (session, ends_at) values (${id}, ${new Date(endsMs)}) on conflict do nothing`);
         },
         durably,
       );

@@ -4,6 +4,7 @@
  */
 import type pg from 'pg';
 import type { Client } from '../../engine/database/pool.ts';
+import { sql } from '../../engine/database/sql.ts';
 import type { Stream } from '../../sources/source.ts';
 import { forgetRequests } from '../personal-data-scan.ts';
 import { rewriting, stepThrough } from './batches.ts';
@@ -90,30 +91,23 @@ async function settle(
     anyChanged,
   }: { keys: readonly string[]; now: Date; add: (name: string, changed: number) => void; anyChanged: () => boolean },
 ): Promise<void> {
-  const drift = await client.query('delete from sync.drift where account_id = $1 and stream_key = any ($2)', [
-    account,
-    keys,
-  ]);
+  const drift = await client.query(sql`
+    delete from sync.drift where account_id = ${account} and stream_key = any (${keys})`);
   add('drift', drift.rowCount ?? 0);
-  const audit = await client.query(
-    `update sync.audit a set differences = (
-       select coalesce(jsonb_object_agg(d.key, '["left out", "left out"]'::jsonb), '{}') from jsonb_each(a.differences) d)
-     where a.account_id = $1 and a.stream_key = any ($2) and a.differences <> '{}'
-       and exists (select from jsonb_each(a.differences) d where d.value <> '["left out", "left out"]')`,
-    [account, keys],
-  );
+  const audit = await client.query(sql`
+    update sync.audit a set differences = (
+      select coalesce(jsonb_object_agg(d.key, '["left out", "left out"]'::jsonb), '{}') from jsonb_each(a.differences) d)
+    where a.account_id = ${account} and a.stream_key = any (${keys}) and a.differences <> '{}'
+      and exists (select from jsonb_each(a.differences) d where d.value <> '["left out", "left out"]')`);
   add('comparisons', audit.rowCount ?? 0);
-  const { rowCount: pending } = await client.query(
-    'update sync.field_rules set applied_at = $3 where account_id = $1 and full_rule = any ($2) and applied_at is null',
-    [account, of.rules.map(({ full }) => full), now],
-  );
+  const { rowCount: pending } = await client.query(sql`
+    update sync.field_rules set applied_at = ${now} where account_id = ${account}
+      and full_rule = any (${of.rules.map(({ full }) => full)}) and applied_at is null`);
   const isFirst = (pending ?? 0) > 0;
   // Later texts quote what the rules have left.
   add('reasons', isFirst ? await blankReasons(client, account, keys) : 0);
   await forgetRequests(client, account);
   if (isFirst || anyChanged())
-    await client.query(
-      `insert into sync.lake_pending (unit, account_id, id, erased) select 'rules', $1, '', true where exists (select from sync.lake)`,
-      [account],
-    );
+    await client.query(sql`
+      insert into sync.lake_pending (unit, account_id, id, erased) select 'rules', ${account}, '', true where exists (select from sync.lake)`);
 }

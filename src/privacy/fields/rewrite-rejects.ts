@@ -1,5 +1,6 @@
 /** Field rules on what is kept beside rows: rejects, and texts that may quote a value. */
 import type { Client } from '../../engine/database/pool.ts';
+import { sql } from '../../engine/database/sql.ts';
 import { fieldsOf } from '../../engine/json-text.ts';
 import type { Stream } from '../../sources/source.ts';
 import { type Batch, nextRange, type Place } from './batches.ts';
@@ -71,11 +72,10 @@ export async function rewriteRejects(
     // A record that followed the rules of another kind too has lost fields that its row keeps.
     return [{ id: row.id, text: text ?? null, whole: text !== undefined && kinds.length === 1 }];
   });
-  await client.query(
-    `update sync.rejects j set payload = r.payload, reason = $3, replayable = j.replayable and r.whole
-     from unnest($1::bigint[], $2::text[], $4::boolean[]) r (id, payload, whole) where j.id = r.id`,
-    [ruled.map(({ id }) => id), ruled.map(({ text }) => text), taken, ruled.map(({ whole }) => whole)],
-  );
+  await client.query(sql`
+    update sync.rejects j set payload = r.payload, reason = ${taken}, replayable = j.replayable and r.whole
+    from unnest(${ruled.map(({ id }) => id)}::bigint[], ${ruled.map(({ text }) => text)}::text[],
+      ${ruled.map(({ whole }) => whole)}::boolean[]) r (id, payload, whole) where j.id = r.id`);
   return { seen: rows.length, changed: ruled.length, last: range.last };
 }
 

@@ -3,6 +3,7 @@
 import type pg from 'pg';
 import { type Column, fieldOf, pathOf, rowsOf, without } from '../../engine/commit/merge.ts';
 import type { Client } from '../../engine/database/pool.ts';
+import { query, raw, sql } from '../../engine/database/sql.ts';
 import { parseJson } from '../../engine/exact-json.ts';
 import { fieldsOf, objectOf } from '../../engine/json-text.ts';
 import type { DetailStream, Row } from '../../sources/source.ts';
@@ -106,15 +107,11 @@ export async function rewriteHistories(at: Rewriting, of: FieldRules, add: (tabl
 }
 
 /** Columns of the primary key, without the account. */
-async function primaryKey(db: pg.Pool, table: string): Promise<string[]> {
-  const { rows } = await db.query<{ name: string }>(
-    `select a.attname as name from pg_index i cross join unnest(i.indkey::smallint[]) with ordinality k (number, n)
-     join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.number
-     where i.indrelid = $1::regclass and i.indisprimary and a.attname <> 'account_id' order by k.n`,
-    [table],
-  );
-  return rows.map(({ name }) => name);
-}
+const primaryKey = (db: pg.Pool, table: string): Promise<string[]> =>
+  query(db).values`
+    select a.attname as name from pg_index i cross join unnest(i.indkey::smallint[]) with ordinality k (number, n)
+    join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.number
+    where i.indrelid = ${table}::regclass and i.indisprimary and a.attname <> 'account_id' order by k.n`;
 
 async function rewriteHistory(
   client: Client,
@@ -139,11 +136,10 @@ async function rewriteHistory(
     const text = objectOf(left);
     return same(text, values) ? [] : [{ place, text }];
   });
-  await client.query(
-    `update ${table} t set ${columns.map(name => `${name} = v.${name}`).join(', ')}
-     from unnest($1::tid[], $2::jsonb[]) r (place, record), jsonb_populate_record(null::${table}, r.record) v where t.ctid = r.place`,
-    [changed.map(({ place }) => place), changed.map(({ text }) => text)],
-  );
+  await client.query(sql`
+    update ${raw(table)} t set ${raw(columns.map(name => `${name} = v.${name}`).join(', '))}
+    from unnest(${changed.map(({ place }) => place)}::tid[], ${changed.map(({ text }) => text)}::jsonb[]) r (place, record),
+      jsonb_populate_record(null::${raw(table)}, r.record) v where t.ctid = r.place`);
   return { seen: rows.length, changed: changed.length, last: range.last };
 }
 
@@ -173,11 +169,9 @@ export async function rewriteChanges(
     `select t.id::float8 as id, t.source || '.' || t.table_name as name, t.changes::text from sync.changes t where ${range.where} for update`,
     [...range.values],
   );
-  const { rows: own } = await client.query<{ name: string; columns: string[] }>(
-    `select t.name, array(select a.attname::text from pg_attribute a where a.attrelid = t.rows::regclass and a.attname like '\\_%') as columns
-     from unnest($1::text[], $2::text[]) t (name, rows)`,
-    [[...named.keys()], tables.map(({ table }) => rowsOf(table))],
-  );
+  const { rows: own } = await client.query<{ name: string; columns: string[] }>(sql`
+    select t.name, array(select a.attname::text from pg_attribute a where a.attrelid = t.rows::regclass and a.attname like '\\_%') as columns
+    from unnest(${[...named.keys()]}::text[], ${tables.map(({ table }) => rowsOf(table))}::text[]) t (name, rows)`);
   const ours = new Map(own.map(({ name, columns }) => [name, columns]));
   const changed = rows.flatMap(({ id, name, changes }) => {
     const { kind, table } = named.get(name)!;
@@ -194,9 +188,8 @@ export async function rewriteChanges(
     const text = objectOf(left);
     return same(text, changes) ? [] : [{ id, text }];
   });
-  await client.query(
-    `update sync.changes c set changes = r.changes from unnest($1::bigint[], $2::jsonb[]) r (id, changes) where c.id = r.id`,
-    [changed.map(({ id }) => id), changed.map(({ text }) => text)],
-  );
+  await client.query(sql`
+    update sync.changes c set changes = r.changes
+      from unnest(${changed.map(({ id }) => id)}::bigint[], ${changed.map(({ text }) => text)}::jsonb[]) r (id, changes) where c.id = r.id`);
   return { seen: rows.length, changed: changed.length, last: range.last };
 }

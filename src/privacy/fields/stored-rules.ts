@@ -6,6 +6,7 @@ import { createHmac } from 'node:crypto';
 import type pg from 'pg';
 import { forgetAllStored } from '../../engine/commit/stored-sets.ts';
 import { durably, transaction } from '../../engine/database/pool.ts';
+import { query, sql } from '../../engine/database/sql.ts';
 import type { StreamKey } from '../../engine/database/stream-key.ts';
 import { noteOperation } from '../../engine/runs/operations.ts';
 import { command } from '../../engine/runs/pauses.ts';
@@ -24,13 +25,9 @@ export interface StoredRule {
 }
 
 /** Reads the stored rules in the order of their text. */
-export async function storedRules(db: Pick<pg.ClientBase, 'query'>, account: string): Promise<StoredRule[]> {
-  const { rows } = await db.query<StoredRule>(
-    'select rule, full_rule, since, applied_at from sync.field_rules where account_id = $1 order by rule collate "C"',
-    [account],
-  );
-  return rows;
-}
+export const storedRules = (db: Pick<pg.ClientBase, 'query'>, account: string): Promise<StoredRule[]> =>
+  query(db).rows`
+    select rule, full_rule, since, applied_at from sync.field_rules where account_id = ${account} order by rule collate "C"`;
 
 /**
  * Stores new rules. From then on no process without them commits: the claims of running streams end, and takeUp asks for
@@ -48,11 +45,9 @@ export async function keepFieldRules(
   return transaction(
     db,
     async client => {
-      await client.query('select from sync.accounts where account_id = $1 for update', [account]);
-      const { rows } = await client.query<{ rule: string; full_rule: string; key_mark: string | null }>(
-        'select rule, full_rule, key_mark from sync.field_rules where account_id = $1 order by rule collate "C"',
-        [account],
-      );
+      await client.query(sql`select from sync.accounts where account_id = ${account} for update`);
+      const { rows } = await client.query<{ rule: string; full_rule: string; key_mark: string | null }>(sql`
+        select rule, full_rule, key_mark from sync.field_rules where account_id = ${account} order by rule collate "C"`);
       const missing = rows.find(({ full_rule }) => !rules.some(({ full }) => full === full_rule));
       if (missing !== undefined)
         throw new UsageError(
@@ -65,26 +60,21 @@ export async function keepFieldRules(
           'Set the key of before. Hashes of two keys cannot be compared.',
         );
       const added = rules.filter(({ full }) => !rows.some(one => one.full_rule === full));
-      await client.query(
-        `update sync.field_rules f set rule = r.rule from unnest($2::text[], $3::text[]) r (rule, full_rule)
-         where f.account_id = $1 and f.full_rule = r.full_rule and f.rule <> r.rule`,
-        [account, rules.map(({ written }) => written), rules.map(({ full }) => full)],
-      );
+      await client.query(sql`
+        update sync.field_rules f set rule = r.rule
+          from unnest(${rules.map(({ written }) => written)}::text[], ${rules.map(({ full }) => full)}::text[]) r (rule, full_rule)
+        where f.account_id = ${account} and f.full_rule = r.full_rule and f.rule <> r.rule`);
       if (added.length > 0) {
         // A person who guesses what a rule takes out could tell by a proof that it was here.
         await forgetAllStored(client, account);
-        await client.query(
-          `insert into sync.field_rules (account_id, rule, full_rule, since, key_mark, applied_at)
-         select $1, r.rule, r.full_rule, $4, case when r.full_rule like '%:hash' then $5 end,
-           case when not exists (select from sync.stored_runs s where s.account_id = $1) then $4::timestamptz end
-         from unnest($2::text[], $3::text[]) r (rule, full_rule)`,
-          [account, added.map(({ written }) => written), added.map(({ full }) => full), now, mark],
-        );
-        await client.query(
-          `update sync.stored_run_streams set token = token + 1, state = 'waiting', worker = null, job = null
-         where account_id = $1 and state = 'running'`,
-          [account],
-        );
+        await client.query(sql`
+          insert into sync.field_rules (account_id, rule, full_rule, since, key_mark, applied_at)
+          select ${account}, r.rule, r.full_rule, ${now}, case when r.full_rule like '%:hash' then ${mark} end,
+            case when not exists (select from sync.stored_runs s where s.account_id = ${account}) then ${now}::timestamptz end
+          from unnest(${added.map(({ written }) => written)}::text[], ${added.map(({ full }) => full)}::text[]) r (rule, full_rule)`);
+        await client.query(sql`
+          update sync.stored_run_streams set token = token + 1, state = 'waiting', worker = null, job = null
+          where account_id = ${account} and state = 'running'`);
       }
       return (await storedRules(client, account)).filter(({ applied_at }) => applied_at === null);
     },
@@ -110,14 +100,12 @@ export async function pauseLeftOut(
     db,
     async client => {
       const reason = `${pauser} leaves it out`;
-      const { rows } = await client.query<{ stream: string }>(
-        `insert into sync.paused (account_id, source, stream, paused_at, paused_by, reason)
-         select $1, k.source, k.stream, $3, $4, $5 from sync.streams k
-         where k.stream_key = any ($2) and exists (
-           select from sync.coverage c where c.account_id = $1 and c.source = k.source and c.stream in (k.stream, k.follows))
-         order by k.place on conflict do nothing returning stream`,
-        [account, keys, now, pauser, reason],
-      );
+      const { rows } = await client.query<{ stream: string }>(sql`
+        insert into sync.paused (account_id, source, stream, paused_at, paused_by, reason)
+        select ${account}, k.source, k.stream, ${now}, ${pauser}, ${reason} from sync.streams k
+        where k.stream_key = any (${keys}) and exists (
+          select from sync.coverage c where c.account_id = ${account} and c.source = k.source and c.stream in (k.stream, k.follows))
+        order by k.place on conflict do nothing returning stream`);
       for (const { stream } of rows)
         await noteOperation(client, { account, who: pauser, action: 'pause', subject: stream, outcome: 'done' }, now);
     },
@@ -144,10 +132,8 @@ export async function liftRule(
   return transaction(
     db,
     async client => {
-      const { rows: gone } = await client.query<{ full_rule: string }>(
-        'delete from sync.field_rules where account_id = $1 and $2 in (rule, full_rule) returning full_rule',
-        [account, rule],
-      );
+      const { rows: gone } = await client.query<{ full_rule: string }>(sql`
+        delete from sync.field_rules where account_id = ${account} and ${rule} in (rule, full_rule) returning full_rule`);
       if (gone[0] === undefined) {
         const stored = await storedRules(client, account);
         throw new UsageError(
@@ -156,10 +142,8 @@ export async function liftRule(
         );
       }
       await noteOperation(client, { account, who, action: 'field rules', subject: rule, outcome: 'lifted' }, now);
-      const { rows } = await client.query<{ stream: string }>(
-        'delete from sync.paused where account_id = $1 and stream_key = $2 and paused_by = $3 returning stream',
-        [account, gone[0].full_rule, pauser],
-      );
+      const { rows } = await client.query<{ stream: string }>(sql`
+        delete from sync.paused where account_id = ${account} and stream_key = ${gone[0].full_rule} and paused_by = ${pauser} returning stream`);
       for (const { stream } of rows)
         await noteOperation(client, { account, who, action: 'resume', subject: stream, outcome: 'done' }, now);
       return rows[0]?.stream;

@@ -1,6 +1,16 @@
 /** Settings of the book catalog, and the configuration that they make. */
 import { z } from 'zod';
-import { address, amount, baseUrl, credential, type Setting, secret, type ValuesOf } from '../../app/setting-types.ts';
+import {
+  address,
+  amount,
+  baseUrl,
+  choice,
+  credential,
+  type Setting,
+  secret,
+  usually,
+  type ValuesOf,
+} from '../../app/setting-types.ts';
 import type { Limits } from '../../engine/budget/budget.ts';
 import { UsageError } from '../../errors.ts';
 import type { BooksSettings } from './open.ts';
@@ -36,14 +46,12 @@ export const booksSettings = {
   BOOKS_CLIENT_SECRET: secret('Secret of that OAuth client.'),
   BOOKS_REFRESH_TOKEN: secret("The user's refresh token for that OAuth client."),
   BOOKS_TOKEN_URL: {
-    schema: address.default(new URL('https://oauth2.googleapis.com/token')),
-    default: 'https://oauth2.googleapis.com/token',
+    ...usually('https://oauth2.googleapis.com/token', address),
     says: 'Token endpoint of that OAuth client.',
     secret: true,
   },
   BOOKS_LIBRARY: {
-    schema: z.enum(['true', 'false'], { error: 'must be true or false' }).default('true'),
-    default: 'true',
+    ...usually('true', choice('true', 'false')),
     says: "Whether the user's own library is mirrored if a token is set: true or false.",
   },
   BOOKS_COUNTRY: {

@@ -1,6 +1,7 @@
 /** Reads the history of one ticket: its first read, changes, checks, rejects, and its position among pending tickets. */
 import type pg from 'pg';
 import type { Queryable } from '../../engine/database/pool.ts';
+import { query, sql } from '../../engine/database/sql.ts';
 import { Pending } from '../../engine/details/pending.ts';
 import type { Ms } from '../../engine/reading/reading.ts';
 import { messages } from './messages/messages.ts';
@@ -69,22 +70,19 @@ type Row = Life['ticket'] &
 
 /** Reads the history of a ticket by id, or else by number. Undefined if no such ticket is stored. */
 export async function lifeOf(db: pg.Pool, account: string, name: string): Promise<Life | undefined> {
-  const { rows } = await db.query<Row>(
-    `select t.id, t.number, t.subject, t.state, t.created_at, t.updated_at, t._observed_at as observed_at,
-       t._deleted_after as deleted_after, t._deleted_at as deleted_at, e.erased_at,
-       t._first_seen_at as at, t._listed_by as run, r.kind, s.credits::float8 / nullif(s.seen, 0) as credits,
-       t._messages_as_of as read_at, t._messages_by as read_by, sync.ticket_checked_at(t.account_id, t.id) as checked_at,
-       (select count(*) from helpdesk.messages m
-         where m.account_id = t.account_id and m.ticket_id = t.id and m._deleted_at is null) as messages
-     from helpdesk.tickets t
-     left join sync.erased_tickets e on (e.account_id, e.ticket_id) = (t.account_id, t.id)
-     left join sync.stored_runs r on r.id = t._listed_by
-     left join sync.stored_run_streams s on s.run_id = r.id and s.stream_key = 'helpdesk.tickets'
-     where t.account_id = $1 and (t.id = $2 or t.number = $3)
-     order by t.id = $2 desc, t._deleted_at is not null, t.id limit 1`,
-    [account, name, /^\d{1,15}$/.test(name) ? Number(name) : null],
-  );
-  const [row] = rows;
+  const row = await query(db).first<Row>`
+    select t.id, t.number, t.subject, t.state, t.created_at, t.updated_at, t._observed_at as observed_at,
+      t._deleted_after as deleted_after, t._deleted_at as deleted_at, e.erased_at,
+      t._first_seen_at as at, t._listed_by as run, r.kind, s.credits::float8 / nullif(s.seen, 0) as credits,
+      t._messages_as_of as read_at, t._messages_by as read_by, sync.ticket_checked_at(t.account_id, t.id) as checked_at,
+      (select count(*) from helpdesk.messages m
+        where m.account_id = t.account_id and m.ticket_id = t.id and m._deleted_at is null) as messages
+    from helpdesk.tickets t
+    left join sync.erased_tickets e on (e.account_id, e.ticket_id) = (t.account_id, t.id)
+    left join sync.stored_runs r on r.id = t._listed_by
+    left join sync.stored_run_streams s on s.run_id = r.id and s.stream_key = 'helpdesk.tickets'
+    where t.account_id = ${account} and (t.id = ${name} or t.number = ${/^\d{1,15}$/.test(name) ? Number(name) : null})
+    order by t.id = ${name} desc, t._deleted_at is not null, t.id limit 1`;
   if (row === undefined) return undefined;
   const { at, run, kind, credits, read_at, read_by, checked_at, messages: many, ...ticket } = row;
   const { id } = ticket;
@@ -183,11 +181,9 @@ async function list<T>(db: pg.Pool, sql: string, values: unknown[]): Promise<T[]
 
 /** When the ticket with this id or number was last changed; undefined if the mirror has no such ticket. */
 export async function changedAt(db: Queryable, account: string, name: string): Promise<Date | undefined> {
-  const { rows } = await db.query<{ updated_at: Date }>(
-    `select updated_at from helpdesk.tickets
-     where account_id = $1 and (id = $2 or number = $3) and _deleted_at is null
-     order by id = $2 desc, id limit 1`,
-    [account, name, /^\d{1,15}$/.test(name) ? Number(name) : null],
-  );
+  const { rows } = await db.query<{ updated_at: Date }>(sql`
+    select updated_at from helpdesk.tickets
+    where account_id = ${account} and (id = ${name} or number = ${/^\d{1,15}$/.test(name) ? Number(name) : null}) and _deleted_at is null
+    order by id = ${name} desc, id limit 1`);
   return rows[0]?.updated_at;
 }

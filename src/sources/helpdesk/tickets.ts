@@ -7,6 +7,7 @@
 import { buildMerge, isAhead, page } from '../../engine/commit/merge.ts';
 import { readingOf } from '../../engine/database/open-candidates.ts';
 import type { Queryable } from '../../engine/database/pool.ts';
+import { query } from '../../engine/database/sql.ts';
 import { readingsIn } from '../../engine/details/detail-rows.ts';
 import { readMovingList } from '../../engine/reading/moving-list.ts';
 import type { Ask } from '../../engine/reading/reading.ts';
@@ -120,14 +121,10 @@ function byCreation({ since, updatedSince }: Ask): TicketsQuery {
 }
 
 /** Tickets that every reading of the specification shows in the default list. Counted up to `most`. */
-async function countListed(db: Queryable, account: string, most: number): Promise<number> {
-  const { rows } = await db.query<{ n: number }>(
-    `select count(*)::int as n from (
-       select from helpdesk.tickets
-       where account_id = $1 and _deleted_at is null and state in ('open', 'hold', 'closed')
-         and spam is not true and trash is not true
-       limit $2) t`,
-    [account, most],
-  );
-  return rows[0]!.n;
-}
+const countListed = (db: Queryable, account: string, most: number): Promise<number> =>
+  query(db).value`
+    select count(*)::int as n from (
+    select from helpdesk.tickets
+    where account_id = ${account} and _deleted_at is null and state in ('open', 'hold', 'closed')
+      and spam is not true and trash is not true
+    limit ${most}) t`;

@@ -68,6 +68,8 @@ export interface FeedOptions<R extends AnyRecord> extends Options {
   readonly cursorParam: string;
   /** Path of the word whether more events follow. Default: an empty page is the last one. */
   readonly hasMorePath?: string;
+  /** The time of an event, by which one that is listed late is found. Default: `at` of `deletes`. */
+  readonly at?: CertainTimesOf<R>;
   /** Its events say that records of other streams were deleted. */
   readonly deletes?: Deletes<R>;
 }
@@ -114,7 +116,7 @@ export const created = <R extends AnyRecord>(
 
 export const feed = <R extends AnyRecord>(record: R, path: string, options: FeedOptions<R>): DeclaredStream => ({
   kind: 'feed',
-  record: withNeeded(ofService(record), options.deletes),
+  record: withNeeded(ofService(record), options),
   path,
   options,
 });
@@ -138,9 +140,8 @@ const ofService = (record: AnyRecord): AnyRecord => ({
 });
 
 /** Without these fields an event says nothing. */
-function withNeeded(record: AnyRecord, deletes: Deletes<Any> | undefined): AnyRecord {
-  if (deletes === undefined) return record;
-  const needed: string[] = [deletes.id, deletes.at, ...('type' in deletes ? [deletes.type] : [])];
+function withNeeded(record: AnyRecord, { deletes, at }: FeedOptions<Any>): AnyRecord {
+  const needed: unknown[] = [at, deletes?.id, deletes?.at, ...(deletes && 'type' in deletes ? [deletes.type] : [])];
   return withFields(record, (facts, name) => (needed.includes(name) ? { ...facts, needed: true } : facts));
 }
 

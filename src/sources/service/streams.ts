@@ -20,7 +20,7 @@ import { detailsOf } from './details.ts';
 import { limitOf, type Paginator, pageRequest, sized, timedReader, valueAt, wholeReader } from './paginator.ts';
 
 /** The tables of a stream, the one of its own records first. `all`: the streams of the service. */
-export function tablesOfStream(source: string, stream: DeclaredStream, all: readonly DeclaredStream[]): SourceTable[] {
+function tablesOfStream(source: string, stream: DeclaredStream, all: readonly DeclaredStream[]): SourceTable[] {
   const { record, kind, options } = stream;
   if (kind === 'details') {
     const parent = all.find(one => one.record.name === options.parent)!;
@@ -33,6 +33,9 @@ export function tablesOfStream(source: string, stream: DeclaredStream, all: read
   );
   return tables.with(0, { ...tables[0]!, version: columnOf(stream, options.cursor), details });
 }
+
+export const tablesOfService = (name: string, streams: readonly DeclaredStream[]) =>
+  streams.flatMap(stream => tablesOfStream(name, stream, streams));
 
 const columnOf = ({ record }: DeclaredStream, field: string): string =>
   (record.fields as Record<string, Facts>)[field]?.column ?? columnNameOf(field);
@@ -145,7 +148,7 @@ function listOf(shared: Shared, stream: DeclaredList, all: readonly DeclaredStre
 const partOf = (name: string, parent: string): Part => ({ name, parent, key: [parent, 'id'] });
 
 const timeFieldOf = (stream: DeclaredList): string | undefined => {
-  if (stream.kind === 'feed') return stream.options.deletes?.at;
+  if (stream.kind === 'feed') return stream.options.at ?? stream.options.deletes?.at;
   return stream.kind === 'full refresh' ? stream.options.updatedAt : stream.options.cursor;
 };
 

@@ -25,7 +25,7 @@ export interface Answer {
 /** The service cannot be tried, or no longer. */
 export class CannotTry extends ShelfdeskError {
   constructor(message: string, remedy: string, cause?: unknown) {
-    super(message, remedy, exitCodes.usage, cause);
+    super(message, remedy, { exitCode: exitCodes.usage, cause });
   }
 }
 

@@ -7,6 +7,20 @@
  */
 export type Weight = 'wrong' | 'note' | 'seen' | 'open' | 'untried';
 
+/** How the service behaves, for `source test`. Undefined: nothing tells. */
+export interface Tells {
+  readonly order?: 'declared' | 'id' | 'descending';
+  readonly since?: 'ignored';
+  /** Whether the start of a list includes its own time. */
+  readonly inclusive?: boolean;
+  /** Times are compared in whole steps of this. */
+  readonly grainMs?: number;
+  /** A list begins so much earlier than it is asked for. */
+  readonly slackMs?: number;
+  /** The largest page, as a share of what is declared. */
+  readonly cap?: number;
+}
+
 export interface Finding {
   readonly weight: Weight;
   /** Undefined: it is of the service. */
@@ -16,22 +30,23 @@ export interface Finding {
   readonly at?: string | undefined;
   /** The line to write there. */
   readonly change?: string | undefined;
+  readonly tells?: Tells | undefined;
 }
 
 /** Notes findings of one stream. */
 export interface Notes {
-  wrong(what: string, at: string | undefined, change: string): void;
+  wrong(what: string, at: string | undefined, change: string, tells?: Tells): void;
   note(what: string, at: string | undefined, change: string): void;
-  seen(what: string): void;
+  seen(what: string, tells?: Tells): void;
   open(what: string): void;
   untried(what: string): void;
 }
 
 export function notesOf(all: Finding[], stream: string | undefined): Notes {
   return {
-    wrong: (what, at, change) => void all.push({ weight: 'wrong', stream, what, at, change }),
+    wrong: (what, at, change, tells) => void all.push({ weight: 'wrong', stream, what, at, change, tells }),
     note: (what, at, change) => void all.push({ weight: 'note', stream, what, at, change }),
-    seen: what => void all.push({ weight: 'seen', stream, what }),
+    seen: (what, tells) => void all.push({ weight: 'seen', stream, what, tells }),
     open: what => void all.push({ weight: 'open', stream, what }),
     untried: what => void all.push({ weight: 'untried', stream, what }),
   };

@@ -18,13 +18,15 @@ export function noteOrder({ notes, places, stream }: Trying, cursor: string, pag
   const steps = times.slice(1).map((ms, i) => ms - times[i]!);
   const [up, down] = [steps.filter(ms => ms > 0).length, steps.filter(ms => ms < 0).length];
   if (up + down === 0) notes.open(`no two records differ in ${cursor}: the order is not known`);
-  else if (down === 0) notes.seen(`${times.length} records came in the ascending order of ${cursor}`);
+  else if (down === 0)
+    notes.seen(`${times.length} records came in the ascending order of ${cursor}`, { order: 'declared' });
   else {
     const how = up === 0 ? 'in the descending order of' : `${down} of ${steps.length} times out of the order of`;
     notes.wrong(
       `${times.length} records came ${how} ${cursor}: a mirror that reads on from the last one would lose others`,
       places.stream(stream.path),
       whole(stream.path),
+      { order: up === 0 ? 'descending' : 'id' },
     );
   }
 }
@@ -99,6 +101,7 @@ export async function trySince(
       `a record from before ${startParam} came: the service does not know the parameter`,
       at,
       'the name of the parameter that wants changes since a time; or fullRefresh',
+      { since: 'ignored' },
     );
   if (!from.ids.includes(subject.id)) {
     const before = await shown(subject.ms - overlapMs);
@@ -107,10 +110,12 @@ export async function trySince(
         `${startParam} shows no older record than it is asked for: changes would be lost`,
         places.option(stream.path, 'startSlackSeconds'),
         'no startSlackSeconds',
+        { slackMs: 0 },
       );
     if (before.ids?.includes(subject.id))
       return notes.seen(
         `${startParam} is exclusive: a record of that very time does not come, from a second before it does`,
+        { inclusive: false, slackMs: startSlackSeconds * 1000 },
       );
     if (before.isFull || from.isFull)
       return notes.open(`${startParam}: the record that was asked for is on a later page, or has changed meanwhile`);
@@ -122,15 +127,16 @@ export async function trySince(
       `${startParam} shows records that are ${slack} s older than it is asked for: its pages would be refused`,
       at,
       `startSlackSeconds: ${startSlackSeconds + slack}`,
+      { slackMs: (startSlackSeconds + slack) * 1000 },
     );
-  let grain = '';
+  let [grain, grainMs] = ['', 1];
   for (const [ms, words] of grains) {
-    grain = words;
+    [grain, grainMs] = [words, ms];
     const later = subject.ms - (subject.ms % ms) + ms;
     if (!(await shown(later)).ids?.includes(subject.id)) break;
     grain = 'to more than a day';
   }
   if (grain !== grains[0][1] && grain !== grains[1][1])
     return notes.wrong(`${startParam} ${coarse}`, at, `fullRefresh(…, '${stream.path}')`);
-  notes.seen(`${startParam} is inclusive, ${grain}`);
+  notes.seen(`${startParam} is inclusive, ${grain}`, { inclusive: true, grainMs, slackMs: startSlackSeconds * 1000 });
 }

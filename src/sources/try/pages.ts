@@ -81,7 +81,9 @@ function noteLength({ notes, places, pages, stream }: Trying, n: number, isMore:
       `limit: ${n}${pages.limitParam === undefined ? '' : ', and correct limitParam'}`,
     );
   else if (n < limit && isMore)
-    notes.wrong(`a page has ${count(n, 'record')} at most, and ${limit} are declared`, at, `limit: ${n}`);
+    notes.wrong(`a page has ${count(n, 'record')} at most, and ${limit} are declared`, at, `limit: ${n}`, {
+      cap: n / limit,
+    });
   else if (n === limit) notes.seen(`a page has the ${limit} records that are declared`);
 }
 

@@ -23,7 +23,8 @@ test('a bar or a line is one inbox, also where several have its name, and time r
     insert into internal.messages (account_id, id, ticket_id, position, type, direction, user_id, created_at, ${own})
       select account_id, id || k, id, k, 'reply', case k when 0 then 'in' else 'out' end, case k when 1 then 'u1' end, at + k * hours * interval '1 hour', at, at, at, '{}'
       from it cross join generate_series(0, 1) k`);
-  const all = await drawn(db.pool, await readQueries());
+  const queries = await readQueries();
+  const all = await drawn(db.pool, queries);
   const shown = async (name: string) => (await db.pool.query(grafanaSqlOf(all.find(one => one.name === name)!))).rows;
 
   const lines = await shown('first-response-by-inbox-and-week');
@@ -46,4 +47,17 @@ test('a bar or a line is one inbox, also where several have its name, and time r
     { week: '2026-03-02', created: 4 },
     { week: '2026-03-09', created: 2 },
   ]);
+  // So it is in every question, and with labels: each name of the star is one.
+  await db.pool.query(`
+    insert into helpdesk.labels (account_id, id, name, ${own})
+      select a, id, name, '2026-03-01', '2026-03-01', '2026-03-01', '{}'
+      from (values ('acme', 'l1', 'refund'), ('acme', 'l2', 'bug'), ('umbra', 'l1', 'refund')) l (a, id, name);
+    update helpdesk.tickets set label_ids = '{l1}'`);
+  const ask = async (name: string) => (await db.pool.query(queries.find(one => one.name === name)!.sql)).rows;
+  expect((await ask('first-response-in-time')).map(({ inbox }) => inbox).toSorted()).toEqual(
+    lines.map(({ metric }) => metric).toSorted(),
+  );
+  expect((await ask('labels')).map(({ label }) => label)).toEqual(['refund (acme/l1)', 'refund (umbra/l1)']);
+  const { rows: alone } = await db.pool.query(`select label_name from analytics.dim_label where label_id = 'l2'`);
+  expect(alone).toEqual([{ label_name: 'bug' }]);
 });

@@ -169,8 +169,8 @@ test('a list that is read whole shows each record, whatever its pages hold', () 
 test('a feed is read behind its last event, and once more where events were too young', () => {
   const cursors: (string | undefined)[] = [];
   const events = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => from + i);
-  /** Event n is of second n. A page has three. */
-  const run = (walk: Walk | undefined, all: readonly number[], now: number) => {
+  /** Event n is of second n, or says nothing of its time. A page has three. */
+  const run = (walk: Walk | undefined, all: readonly number[], now: number, isTimed = true) => {
     const reading = readFeed(0, { lookbackMs: 2000, perPage: 3, depth: Number.POSITIVE_INFINITY, walk });
     let kept = walk;
     let step = reading.next();
@@ -178,7 +178,7 @@ test('a feed is read behind its last event, and once more where events were too 
       const { cursor } = step.value.ask;
       cursors.push(cursor);
       const left = all.filter(n => n > Number(cursor ?? -1));
-      const rows = left.slice(0, 3).map(n => ({ id: String(n), time: n * 1000 }));
+      const rows = left.slice(0, 3).map(n => ({ id: String(n), time: isTimed ? n * 1000 : Number.NaN }));
       const next = rows.length > 0 ? rows.at(-1)!.id : undefined;
       step = reading.next({ arrived: rows.length, rows, asOf: now * 1000, trueBy: now * 1000, next });
       const { walk: place } = step.done ? step.value : step.value.proof;
@@ -195,6 +195,11 @@ test('a feed is read behind its last event, and once more where events were too 
   run(second.kept, [...events(0, 7), 98, 99, 100], 200);
   expect(cursors.splice(0)).toEqual(['6', '100']);
   expect(run(undefined, [], 100).proof).toEqual({ covered: { from: 0, to: 98_000 } });
+  cursors.splice(0);
+  // Without times any event may stand behind one that is listed late: all are read again.
+  const untimed = run(undefined, events(0, 4), 100, false);
+  run(untimed.kept, [0, 1, 2, 2.5, 3], 200, false);
+  expect(cursors).toEqual([undefined, '2', '3', undefined, '2', '3']);
 });
 
 test('a page whose last record was loaded after the page was cut skips nothing', () => {

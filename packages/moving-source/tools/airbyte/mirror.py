@@ -15,7 +15,12 @@ from airbyte.caches import PostgresCache
 
 here, state = Path(__file__).resolve().parent, os.environ["STATE"]
 text = (here / "manifest.yaml").read_text()
-manifest = yaml.safe_load(text.replace("{PERIOD}", os.environ["PERIOD"]).replace("{CREDITS}", os.environ["CREDITS"]))
+manifest = yaml.safe_load(text.replace("PERIOD", os.environ["PERIOD"]).replace("CREDITS", os.environ["CREDITS"]))
+if os.environ["UNTIL"] == "empty page":  # The reference of PageIncrement has `page_size` as optional. Without it pages end with an empty one.
+    pages = manifest["definitions"]["pages"]
+    del pages["page_size_option"], pages["pagination_strategy"]["page_size"]
+    for stream in (manifest["definitions"]["tickets"], manifest["streams"][1]):
+        stream["retriever"]["requester"]["request_parameters"]["per_page"] = "100"
 source = airbyte.get_source(
     "source-desk",
     local_executable=Path(sys.executable).parent / "source-declarative-manifest",

@@ -1,7 +1,8 @@
 """What one writes in an afternoon: a cursor, pages, and an upsert of each ticket with its messages.
 
 WALK=pages takes page 1, 2, 3 … of the list by time of change. WALK=seconds takes the first page again and again, each time
-from the last second that it has seen, so that no row can move behind it.
+from the last second that it has seen, so that no row can move behind it. WALK=margin begins a second earlier, and takes no short page
+for the last one.
 """
 
 import json
@@ -68,14 +69,18 @@ def pages(path, **query):
         page += 1
 
 
-def seconds(since):
+def shifted(time, by):
+    return (datetime.fromisoformat(time.replace("Z", "+00:00")) - timedelta(seconds=by)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def seconds(since, margin):
     known, page = {}, 1
     while records := get("/tickets", sort="updated_at", since_updated_at=since, per_page=100, page=page):
         yield [record for record in records if known.get(record["id"]) != record]
         known.update((record["id"], record) for record in records)
-        if len(records) < 100:
+        if len(records) < 100 and not margin:
             return
-        last = records[-1]["updated_at"]
+        last = shifted(records[-1]["updated_at"], margin)
         since, page = (last, 1) if last > since else (since, page + 1)
 
 
@@ -85,9 +90,9 @@ for records in pages("/customers", sort="created_at"):
 
 begun = database.run("select at from desk.cursor")
 cursor = begun[0][0] if begun and not night else "2000-01-01T00:00:00Z"
-since = datetime.fromisoformat(cursor.replace("Z", "+00:00")) - timedelta(seconds=int(os.environ["LOOKBACK"]))
-since = since.strftime("%Y-%m-%dT%H:%M:%SZ")
-walk = seconds(since) if os.environ["WALK"] == "seconds" else pages("/tickets", sort="updated_at", since_updated_at=since)
+since = shifted(cursor, int(os.environ["LOOKBACK"]))
+margin = {"seconds": 0, "margin": 1}.get(os.environ["WALK"])
+walk = pages("/tickets", sort="updated_at", since_updated_at=since) if margin is None else seconds(since, margin)
 for records in walk:
     if details := [detail for record in records if (detail := get(f"/tickets/{record['id']}", embed="messages"))]:
         store("tickets", details)

@@ -11,5 +11,6 @@ select c.id, c.first_name, c.last_name, (
   from helpdesk.contacts k where k.account_id = c.account_id and k.customer_id = c.id and k._deleted_at is null) as contacts
 from helpdesk.customers c where c._deleted_at is null
 -- complete
-select bool_and(gaps = 0 and waiting = 0 and open_rejects = 0 and complete_through is not null) as complete, min(complete_through) as through
+select bool_and(gaps = 0 and waiting = 0 and open_rejects = 0 and complete_through is not null) as complete,
+  case when bool_and(complete_through is not null) then min(complete_through) end as through
 from sync.status where source = 'helpdesk'

@@ -1,7 +1,9 @@
-"""A tap by the SDK of Meltano: lists, the details of each ticket as a child stream, an incremental key with a lookback.
+"""A tap by the SDK of Meltano: lists, the details of each ticket as a child stream, an incremental key with a lookback. SORT is the
+order of the list. With END a 422 ends it, and the next run goes on from there.
 
 https://sdk.meltano.com/en/latest/classes/singer_sdk.RESTStream.html
 https://sdk.meltano.com/en/latest/parent_streams.html
+https://sdk.meltano.com/en/latest/implementation/at_least_once.html: streams that are sorted in reverse
 """
 
 import os
@@ -20,7 +22,7 @@ def properties(*names, more=()):
 
 class Pages(BasePageNumberPaginator):
     def has_more(self, response):
-        return bool(response.json())
+        return response.status_code == 200 and bool(response.json())
 
 
 class Desk(RESTStream):
@@ -37,6 +39,16 @@ class Desk(RESTStream):
 
     def get_url_params(self, context, next_page_token):
         return {"per_page": 100, "page": next_page_token or 1}
+
+    # https://sdk.meltano.com/en/latest/code_samples.html#custom-response-validation
+    ends = (422,) if os.environ.get("END") else ()
+
+    def validate_response(self, response):
+        if response.status_code not in self.ends:
+            super().validate_response(response)
+
+    def parse_response(self, response):
+        return [] if response.status_code in self.ends else super().parse_response(response)
 
     def backoff_wait_generator(self):
         """https://sdk.meltano.com/en/latest/classes/singer_sdk.RESTStream.html: the wait that the service asks for."""
@@ -80,7 +92,7 @@ class Tickets(Desk):
     is_sorted = False
 
     def get_url_params(self, context, next_page_token):
-        query = {**super().get_url_params(context, next_page_token), "sort": "updated_at"}
+        query = {**super().get_url_params(context, next_page_token), "sort": os.environ["SORT"]}
         if since := self.get_starting_timestamp(context):
             since -= timedelta(seconds=int(os.environ["LOOKBACK"]))
             query["since_updated_at"] = since.strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -98,19 +110,13 @@ class Details(Desk):
     parent_stream_type = Tickets
     # A ticket has no state of its own.
     state_partitioning_keys = ()
+    ends = (404,)
 
     def get_new_paginator(self):
         return None
 
     def get_url_params(self, context, next_page_token):
         return {"embed": "messages"}
-
-    def validate_response(self, response):
-        if response.status_code != 404:
-            super().validate_response(response)
-
-    def parse_response(self, response):
-        return [] if response.status_code == 404 else super().parse_response(response)
 
 
 class TapDesk(Tap):

@@ -91,22 +91,22 @@ export const plantedInClaims: Readonly<Record<string, Planted>> = {
   },
   'who lost a stream returns it': {
     mistakes: claims(
-      "where run_id = $1 and stream_key = $2 and token = $3 and state = 'running'`,\n    [claim.run",
-      "where run_id = $1 and stream_key = $2 and $3::int > 0 and state = 'running'`,\n    [claim.run",
+      "and token = ${claim.token} and state = 'running'`);\n  return rowCount",
+      "and ${claim.token}::int > 0 and state = 'running'`);\n  return rowCount",
     ),
     foundIn: stream,
   },
   'an abandoned run keeps its tokens': {
     mistakes: runs(
-      "set state = 'interrupted', token = token + 1, finished_at = $2,\n         error",
-      "set state = 'interrupted', finished_at = $2,\n         error",
+      "set state = 'interrupted', token = token + 1, finished_at = ${now},\n        error",
+      "set state = 'interrupted', finished_at = ${now},\n        error",
     ),
     foundIn: stream,
   },
   'a run is abandoned though somebody works at it': {
     mistakes: runs(
-      "s.state = 'running' and sync.is_alive(s.worker))\n       returning id",
-      "s.state = 'waiting' and sync.is_alive(s.worker))\n       returning id",
+      "s.state = 'running' and sync.is_alive(s.worker))\n      returning id",
+      "s.state = 'waiting' and sync.is_alive(s.worker))\n      returning id",
     ),
     foundIn: stream,
   },
@@ -119,8 +119,8 @@ export const plantedInClaims: Readonly<Record<string, Planted>> = {
   },
   'a job that failed ends the stream of another': {
     mistakes: claims(
-      "(state = 'waiting' or (state = 'running' and job = $3))",
-      "($3::text is not null and state in ('waiting', 'running'))",
+      "(state = 'waiting' or (state = 'running' and job = ${job.id}))",
+      "(${job.id}::text is not null and state in ('waiting', 'running'))",
     ),
     foundIn: { world: 'a job that fails beside another one' },
   },
@@ -133,13 +133,13 @@ export const plantedInClaims: Readonly<Record<string, Planted>> = {
   },
   'runs of another account are ended': {
     mistakes: runs(
-      "where account_id = $1 and state = 'running' and not",
-      "where $1::text > '' and state = 'running' and not",
+      "where account_id = ${account} and state = 'running' and not",
+      "where ${account}::text > '' and state = 'running' and not",
     ),
     foundIn: { world: 'a stream of two accounts' },
   },
   'a refused token ends the streams of all sources': {
-    mistakes: runs('(o.exit_code = ${exitCodes.interrupted} or p.source = k.source)', 'true'),
+    mistakes: runs('(o.exit_code = ${raw(exitCodes.interrupted)} or p.source = k.source)', 'true'),
     foundIn: { world: 'two streams of one source and one of another' },
   },
   'a proof builds upon what is lost': {
@@ -199,7 +199,10 @@ export const plantedInPresence: Readonly<
     foundIn: { most: 1, first: ['works'] },
   },
   'who comes back has no lock': {
-    mistakes: workers('select pg_advisory_lock(${lockClass}, id) from entry`', 'select ${lockClass}, id from entry`'),
+    mistakes: workers(
+      'select pg_advisory_lock(${raw(lockClass)}, id) from entry`',
+      'select ${raw(lockClass)}, id from entry`',
+    ),
     foundIn: { most: 1, first: ['cut'] },
   },
   'who comes back is not written down again': {

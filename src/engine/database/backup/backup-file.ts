@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { exitCodes, ShelfdeskError } from '../../../errors.ts';
+import { ShelfdeskError } from '../../../errors.ts';
 import { parseJson } from '../../exact-json.ts';
 
 export const endOfTable = Buffer.from('\\.\n');
@@ -109,6 +109,6 @@ function parse(text: string): unknown {
 }
 
 const nothingChanged = 'Nothing has been restored. Use another backup.';
-const noBackup = () => new ShelfdeskError('the file is no backup of Shelfdesk', nothingChanged, exitCodes.failed);
+const noBackup = () => new ShelfdeskError('the file is no backup of Shelfdesk', nothingChanged);
 const notWhole = (cause?: unknown) =>
-  new ShelfdeskError('the backup is damaged: it was cut or changed', nothingChanged, exitCodes.failed, cause);
+  new ShelfdeskError('the backup is damaged: it was cut or changed', nothingChanged, { cause });

@@ -9,7 +9,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import type pg from 'pg';
-import { exitCodes, isAway, ShelfdeskError, UsageError } from '../../../errors.ts';
+import { isAway, ShelfdeskError, UsageError } from '../../../errors.ts';
 import { sourceSchemas } from '../mirrors.ts';
 import { ownNames } from '../pool.ts';
 import { connectSession, type SessionSettings, sessionTo } from '../session/session.ts';
@@ -183,14 +183,12 @@ function explain(error: unknown, file: string): unknown {
     return new ShelfdeskError(
       `this role may not read all tables: ${message}`,
       'Make the backup as the role that owns the tables, or as one with `bypassrls` that may read them.',
-      exitCodes.failed,
-      error,
+      { cause: error },
     );
   if (syscall === undefined && code !== 'ENOSPC') return error;
   return new ShelfdeskError(
     `the backup ${file} cannot be written: ${message}`,
     'No file has been left behind. Make room, or name a file in a folder that is there and writable.',
-    exitCodes.failed,
-    error,
+    { cause: error },
   );
 }

@@ -7,6 +7,7 @@ import { pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type pg from 'pg';
 import { exitCodes, isAway, messageOf, ShelfdeskError } from '../../../errors.ts';
+import { sql } from '../sql.ts';
 import { type CopiedTable, copiedTables, madeFor, openCopying, type ShowRows } from './backup.ts';
 import { type BackupHeader, readBackup } from './backup-file.ts';
 import { copyIn } from './copy.ts';
@@ -64,7 +65,7 @@ export async function restore(
       rows.set(name, copied);
     }
     await backup.check(rows);
-    for (const { name, value } of header.sequences) await client.query('select setval($1, $2)', [name, value]);
+    for (const { name, value } of header.sequences) await client.query(sql`select setval(${name}, ${value})`);
     for (const { name } of tables) await client.query(`alter table ${name} enable trigger user`);
     const { rows: readers } = await client.query<{ name: string }>(
       `select role_name as name from sync.readers r
@@ -121,7 +122,6 @@ function refuseOther(backup: BackupHeader, here: Made): void {
   throw new ShelfdeskError(
     `the backup was made by another Shelfdesk (${backup.shelfdesk}): ${what}`,
     `Nothing has been restored. Restore it with Shelfdesk ${backup.shelfdesk} into an empty database, then upgrade and run \`npx shelfdesk migrate\`.`,
-    exitCodes.failed,
   );
 }
 
@@ -134,7 +134,6 @@ function refuseUnknown(backup: BackupHeader, here: readonly CopiedTable[]): void
   throw new ShelfdeskError(
     `the backup has tables that this database lacks: ${unknown.join(', ')}`,
     'They are of somebody else, in a schema of Shelfdesk. Create them in this database, then restore again.',
-    exitCodes.failed,
   );
 }
 
@@ -149,7 +148,6 @@ async function refuseFull(client: pg.Client, names: string[]): Promise<void> {
   throw new ShelfdeskError(
     `the database has data of Shelfdesk already, in ${some}${full.length > 3 ? ', …' : ''}`,
     'Nothing has been changed. Restore into a new database: set DATABASE_URL to it, or run in another folder.',
-    exitCodes.failed,
   );
 }
 
@@ -157,16 +155,13 @@ function explain(error: unknown, file: string): unknown {
   if (error instanceof ShelfdeskError || isAway(error)) return error;
   const { code, syscall } = error as NodeJS.ErrnoException;
   if (syscall !== undefined)
-    return new ShelfdeskError(
-      `the backup ${file} cannot be read: ${code}`,
-      'Check the name of the file.',
-      exitCodes.usage,
-      error,
-    );
+    return new ShelfdeskError(`the backup ${file} cannot be read: ${code}`, 'Check the name of the file.', {
+      exitCode: exitCodes.usage,
+      cause: error,
+    });
   return new ShelfdeskError(
     `the backup could not be restored: ${messageOf(error)}`,
     'Nothing has been restored. Run the command as the role that owns the tables.',
-    exitCodes.failed,
-    error,
+    { cause: error },
   );
 }

@@ -4,6 +4,7 @@
  */
 import type pg from 'pg';
 import { copyIn, copyOut } from '../backup/copy.ts';
+import { sql } from '../sql.ts';
 import { boundOf, digestOf, type MovedTable, type Offsets, rowsWhere, sqlOf } from './tables.ts';
 
 /** Rows of a part. */
@@ -33,7 +34,7 @@ export async function reserveNumbers({ from, to }: Both, tables: readonly MovedT
         .rows[0]!.n;
     await to.query(`alter sequence ${sequence} cache 1`);
     const [given, taken] = [await lastOf(from), await lastOf(to)];
-    if (given > 0) await to.query('select setval($1, $2)', [sequence, taken + given]);
+    if (given > 0) await to.query(sql`select setval(${sequence}, ${taken + given})`);
     offsets[name] = taken;
   }
   return offsets;

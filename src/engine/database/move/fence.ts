@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { openCopying } from '../backup/backup.ts';
+import { sql } from '../sql.ts';
 import { movedTables } from './tables.ts';
 
 /** 'SHMV': one process at a time makes the triggers, and each makes them for all accounts. */
@@ -21,7 +22,7 @@ const triggers = [
 export async function settleFences(url: string): Promise<void> {
   await using session = await openCopying(url, 'shelfdesk: moves');
   const { client } = session;
-  await client.query('select pg_advisory_lock($1)', [moveLock]);
+  await client.query(sql`select pg_advisory_lock(${moveLock})`);
   await client.query(`set lock_timeout = '${patience}'`);
   const { rows } = await client.query<{ left: string; known: string }>(
     `select jsonb_object_agg(account_id, '') filter (where state in ('leaving', 'moved'))::text as left,

@@ -2,7 +2,7 @@
  * Reads DATABASE_URL and REDIS_URL, and writes the line of a reader. Pure. A refusal says which part is wrong and how to write it,
  * and shows nothing that may be part of a password.
  */
-import { exitCodes, ShelfdeskError } from '../../../errors.ts';
+import { ShelfdeskError } from '../../../errors.ts';
 import type { DatabaseAddress, Read, RedisAddress, Tls, TlsMode } from './connection-types.ts';
 
 /** Thrown within this file alone. */
@@ -333,7 +333,6 @@ const noLine = () =>
   new ShelfdeskError(
     'from DATABASE_URL no line can be made that connects as somebody else',
     'Write it as `postgres://user:password@host:port/database`, and run the same again. Nothing has been changed.',
-    exitCodes.failed,
   );
 
 /** The variables with which psql, pg_dump and the like connect to this URL. So no password is among their arguments. */

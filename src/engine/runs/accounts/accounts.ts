@@ -2,6 +2,7 @@
 import type pg from 'pg';
 import { UsageError, unlessMoved } from '../../../errors.ts';
 import type { Client } from '../../database/pool.ts';
+import { query, sql } from '../../database/sql.ts';
 
 /** A configured source: its address, the setting that holds the address, and its label. */
 export interface Bound {
@@ -17,16 +18,14 @@ export interface Bound {
  */
 export async function nameAccount(db: pg.Pool, account: string, sources: readonly Bound[]): Promise<{ queue: string }> {
   await db
-    .query('insert into sync.accounts (account_id) values ($1) on conflict do nothing', [account])
+    .query(sql`insert into sync.accounts (account_id) values (${account}) on conflict do nothing`)
     .catch(error => {
       throw unlessMoved(error);
     });
   const elsewhere = boundElsewhere(await addressesOf(db, account), account, sources);
   if (elsewhere !== undefined) throw elsewhere;
-  const { rows } = await db.query<{ queue: string }>('select queue from sync.accounts where account_id = $1', [
-    account,
-  ]);
-  return rows[0]!;
+  return query(db).row<{ queue: string }>`
+    select queue from sync.accounts where account_id = ${account}`;
 }
 
 /**
@@ -35,10 +34,8 @@ export async function nameAccount(db: pg.Pool, account: string, sources: readonl
  * claim ranges that were never read. Throws UsageError if another process has bound the account elsewhere meanwhile.
  */
 export async function bindSource(client: Pick<Client, 'query'>, account: string, source: Bound): Promise<void> {
-  await client.query(
-    'insert into sync.sources (account_id, source, address) values ($1, $2, $3) on conflict do nothing',
-    [account, source.name, source.address.href],
-  );
+  await client.query(sql`
+    insert into sync.sources (account_id, source, address) values (${account}, ${source.name}, ${source.address.href}) on conflict do nothing`);
   // Of two concurrent transactions, the second waits for the first and then sees its row.
   const elsewhere = boundElsewhere(await addressesOf(client, account), account, [source]);
   if (elsewhere !== undefined) throw elsewhere;
@@ -46,10 +43,8 @@ export async function bindSource(client: Pick<Client, 'query'>, account: string,
 
 /** The addresses that the account is bound to, by source. */
 export async function addressesOf(db: Pick<pg.Pool, 'query'>, account: string): Promise<ReadonlyMap<string, URL>> {
-  const { rows } = await db.query<{ source: string; address: string }>(
-    'select source, address from sync.sources where account_id = $1',
-    [account],
-  );
+  const { rows } = await db.query<{ source: string; address: string }>(sql`
+    select source, address from sync.sources where account_id = ${account}`);
   return new Map(rows.map(({ source, address }) => [source, new URL(address)]));
 }
 
@@ -86,16 +81,11 @@ export interface ReadFrom {
 
 /** Undefined if the warehouse does not know the account. */
 export async function readFrom(db: pg.Pool, account: string): Promise<ReadFrom | undefined> {
-  const { rows } = await db.query<{ since: Date; ms: number }>(
-    `select since, (extract(epoch from lookback) * 1000)::float8 as ms from sync.accounts where account_id = $1`,
-    [account],
-  );
-  const [row] = rows;
+  const row = await query(db).first<{ since: Date; ms: number }>`
+    select since, (extract(epoch from lookback) * 1000)::float8 as ms from sync.accounts where account_id = ${account}`;
   if (row === undefined) return undefined;
-  const { rows: lists } = await db.query<{ key: string; lists: string[] }>(
-    `select stream_key as key, array_agg(list order by list) as lists from sync.coverage where account_id = $1 group by 1`,
-    [account],
-  );
+  const { rows: lists } = await db.query<{ key: string; lists: string[] }>(sql`
+    select stream_key as key, array_agg(list order by list) as lists from sync.coverage where account_id = ${account} group by 1`);
   return {
     addresses: await addressesOf(db, account),
     lists: new Map(lists.map(({ key, lists }) => [key, lists])),

@@ -4,7 +4,7 @@
  * far it is, so a move that dies resumes with the same command.
  */
 import type pg from 'pg';
-import { exitCodes, ShelfdeskError, UsageError } from '../../../errors.ts';
+import { ShelfdeskError, UsageError } from '../../../errors.ts';
 import { openCopying } from '../../database/backup/backup.ts';
 import { pendingMigrations } from '../../database/migrate.ts';
 import { bringCalendars } from '../../database/move/calendars.ts';
@@ -19,6 +19,7 @@ import {
 import { moveLock, settleFences } from '../../database/move/fence.ts';
 import { type MovedTable, movedTables } from '../../database/move/tables.ts';
 import { type Queryable, transaction } from '../../database/pool.ts';
+import { query, raw, sql } from '../../database/sql.ts';
 import { noteOperation } from '../operations.ts';
 import { withAccount } from '../runs.ts';
 import { requireUnserved, rowsOf } from './remove-account.ts';
@@ -47,13 +48,9 @@ interface Mark {
 /** Clocks of servers that differ by more would free spent credits too early. */
 const mostApartMs = 2000;
 
-async function markOf(db: Queryable, account: string): Promise<Mark | undefined> {
-  const { rows } = await db.query<Mark>(
-    'select move_id as id, state, place, progress from sync.moves where account_id = $1',
-    [account],
-  );
-  return rows[0];
-}
+const markOf = (db: Queryable, account: string): Promise<Mark | undefined> =>
+  query(db).first`
+    select move_id as id, state, place, progress from sync.moves where account_id = ${account}`;
 
 /** What a move finds: nothing of one, or one that is not at its end. Throws UsageError if the account cannot go there. */
 export async function lookAtMove({ account, from, to }: Move): Promise<'new' | 'begun'> {
@@ -63,7 +60,6 @@ export async function lookAtMove({ account, from, to }: Move): Promise<'new' | '
     throw new ShelfdeskError(
       `the tables of ${to.name} are of another Shelfdesk: ${[...missing, ...unknown].join(', ')}`,
       'Nothing was moved. Run `npx shelfdesk migrate` of one version with both, and stop workers of another one.',
-      exitCodes.failed,
     );
   const [here, there] = [await markOf(from.pg, account), await markOf(to.pg, account)];
   const left = here?.state === 'leaving' || here?.state === 'moved' ? here : undefined;
@@ -83,7 +79,7 @@ export async function lookAtMove({ account, from, to }: Move): Promise<'new' | '
   if (here?.state === 'arriving')
     throw new UsageError(`account '${account}' is coming from ${here.place}`, 'Let it arrive first.');
   const queueOf = async ({ pg }: Place) =>
-    (await pg.query<{ queue: string }>('select queue from sync.accounts where account_id = $1', [account])).rows[0]
+    (await pg.query<{ queue: string }>(sql`select queue from sync.accounts where account_id = ${account}`)).rows[0]
       ?.queue;
   const [queue, other] = [await queueOf(from), await queueOf(to)];
   if (queue === undefined)
@@ -105,7 +101,6 @@ async function requireOwner({ pg, name }: Place): Promise<void> {
     throw new ShelfdeskError(
       `this role may not move accounts: in ${name} the tables belong to ${owner}, and this session is ${role}`,
       `Log in as ${owner} there, or let an administrator run \`grant ${owner} to ${role}\`. Then run the same command again.`,
-      exitCodes.failed,
     );
 }
 
@@ -131,11 +126,15 @@ async function requireAlike({ account, to }: Move, both: Both): Promise<MovedTab
   const moved: MovedTable[] = [];
   for (const one of tables) {
     if (known.get(one.name) === shape(one)) moved.push(one);
-    else if ((await both.from.query(`select from ${one.name} where account_id = $1 limit 1`, [account])).rowCount !== 0)
+    else if (
+      (
+        await both.from.query(sql`
+      select from ${raw(one.name)} where account_id = ${account} limit 1`)
+      ).rowCount !== 0
+    )
       throw new ShelfdeskError(
         `${one.name} has rows of account '${account}', and ${to.name} has ${known.has(one.name) ? 'other columns there' : 'no such table'}`,
         'Nothing was moved. Run `npx shelfdesk migrate` there, with the same SHELFDESK_SOURCES.',
-        exitCodes.failed,
       );
   }
   await requireClocks(both);
@@ -153,7 +152,6 @@ async function requireClocks({ from, to }: Both): Promise<void> {
   throw new ShelfdeskError(
     `the clocks of both servers differ by ${Math.round(apartMs / 1000)} s`,
     'Nothing was moved. Set the clocks first.',
-    exitCodes.failed,
   );
 }
 
@@ -163,23 +161,17 @@ async function leave({ account, who, from, to }: Move, isNew: boolean, now: Date
     await requireUnserved(client, account, 'moved');
     if (!isNew) return;
     // The hashes of erased people stay valid with their key alone.
-    await client.query(
-      `insert into sync.secret_account_erasure select $1, k.inner_key, k.outer_key from sync.secret_erasure k
-       where exists (select from sync.secret_erased where account_id = $1) on conflict do nothing`,
-      [account],
-    );
-    await client.query(
-      `update sync.stored_run_streams set token = token + 1, state = 'waiting', worker = null, job = null
-       where account_id = $1 and state = 'running'`,
-      [account],
-    );
+    await client.query(sql`
+      insert into sync.secret_account_erasure select ${account}, k.inner_key, k.outer_key from sync.secret_erasure k
+      where exists (select from sync.secret_erased where account_id = ${account}) on conflict do nothing`);
+    await client.query(sql`
+      update sync.stored_run_streams set token = token + 1, state = 'waiting', worker = null, job = null
+      where account_id = ${account} and state = 'running'`);
     await noteOperation(client, { account, who, action: 'move', subject: '', outcome: `begun: to ${to.name}` }, now);
-    await client.query(
-      `insert into sync.moves (account_id, state, place, who, began_at) values ($1, 'leaving', $2, $3, $4)
-       on conflict (account_id) do update set move_id = gen_random_uuid(), state = 'leaving', place = $2, who = $3,
-         began_at = $4, ended_at = null, progress = null`,
-      [account, to.name, who, now],
-    );
+    await client.query(sql`
+      insert into sync.moves (account_id, state, place, who, began_at) values (${account}, 'leaving', ${to.name}, ${who}, ${now})
+      on conflict (account_id) do update set move_id = gen_random_uuid(), state = 'leaving', place = ${to.name}, who = ${who},
+        began_at = ${now}, ended_at = null, progress = null`);
   });
   await settleFences(from.url);
   try {
@@ -192,7 +184,7 @@ async function leave({ account, who, from, to }: Move, isNew: boolean, now: Date
 }
 
 async function stay(from: Place, account: string): Promise<void> {
-  await from.pg.query(`delete from sync.moves where account_id = $1 and state = 'leaving'`, [account]);
+  await from.pg.query(sql`delete from sync.moves where account_id = ${account} and state = 'leaving'`);
   await settleFences(from.url);
 }
 
@@ -217,7 +209,7 @@ async function arrive({ account, who, from, to }: Move, both: Both, tables: read
   if (Object.keys(progress.tables).length === 0)
     await requireUnknown(account, to).catch(async error => {
       if (!(error instanceof UsageError)) throw error;
-      await both.to.query('delete from sync.moves where account_id = $1 and move_id = $2', [account, mark.id]);
+      await both.to.query(sql`delete from sync.moves where account_id = ${account} and move_id = ${mark.id}`);
       await settleFences(to.url);
       await stay(from, account);
       throw error;
@@ -254,10 +246,8 @@ async function moveRows(move: Move, { signal, told, time }: Watching): Promise<S
   if (!isOver) await leave(move, isNew, time());
   const { id, progress } = await arrive(move, both, tables, time());
   const noted = async () => {
-    await both.to.query('update sync.moves set progress = $2 where account_id = $1', [
-      account,
-      JSON.stringify(progress),
-    ]);
+    await both.to.query(sql`
+      update sync.moves set progress = ${JSON.stringify(progress)} where account_id = ${account}`);
   };
   const [rest, known] = [tables.slice(0, -1), tables.at(-1)!];
   for (const table of rest)
@@ -268,10 +258,9 @@ async function moveRows(move: Move, { signal, told, time }: Watching): Promise<S
   await transaction(
     from.pg,
     async client => {
-      const { rowCount } = await client.query(
-        `update sync.moves set state = 'moved', ended_at = coalesce(ended_at, $3) where account_id = $1 and move_id = $2 and state in ('leaving', 'moved')`,
-        [account, id, time()],
-      );
+      const { rowCount } = await client.query(sql`
+        update sync.moves set state = 'moved', ended_at = coalesce(ended_at, ${time()}) where account_id = ${account}
+          and move_id = ${id} and state in ('leaving', 'moved')`);
       if (rowCount === 0) throw new UsageError(`the move of account '${account}' was given up`, 'Begin it anew.');
     },
     durable,
@@ -285,10 +274,8 @@ async function moveRows(move: Move, { signal, told, time }: Watching): Promise<S
       { account, who, action: 'move', subject: '', outcome: `done: from ${from.name}` },
       time(),
     );
-    await both.to.query(
-      `update sync.moves set state = 'arrived', ended_at = $2, progress = null where account_id = $1`,
-      [account, time()],
-    );
+    await both.to.query(sql`
+      update sync.moves set state = 'arrived', ended_at = ${time()}, progress = null where account_id = ${account}`);
   };
   await copyRows(both, known, progress, {
     noted: open,
@@ -308,7 +295,6 @@ async function moveRows(move: Move, { signal, told, time }: Watching): Promise<S
     throw new ShelfdeskError(
       `${table.name} differs: ${here.rows} rows here, ${there.rows} in ${to.name}`,
       'Nothing is lost: the rows here stay. Run the same command again: it copies that table anew.',
-      exitCodes.failed,
     );
   }
 }
@@ -321,17 +307,15 @@ function explain(error: unknown, hasBegun: boolean): unknown {
     return new ShelfdeskError(`another session holds a table: ${message}`, `Run the same command again${end}`);
   if (code !== '42501') return error;
   const remedy = `Run the command as the role that owns the tables, in both warehouses${end}`;
-  return new ShelfdeskError(`this role may not move accounts: ${message}`, remedy, exitCodes.failed, error);
+  return new ShelfdeskError(`this role may not move accounts: ${message}`, remedy, { cause: error });
 }
 
 const durable = 'begin; set local synchronous_commit = on';
 
 /** Throws UsageError if another process moves the account just now. */
 async function requireAlone(client: Queryable, account: string): Promise<void> {
-  const { rows } = await client.query<{ mine: boolean }>('select pg_try_advisory_lock($1, hashtext($2)) as mine', [
-    moveLock,
-    account,
-  ]);
+  const { rows } = await client.query<{ mine: boolean }>(sql`
+    select pg_try_advisory_lock(${moveLock}, hashtext(${account})) as mine`);
   if (rows[0]!.mine) return;
   throw new UsageError(`another process moves account '${account}' just now`, 'Let it finish.');
 }

@@ -7,6 +7,7 @@ import type pg from 'pg';
 import { UsageError } from '../../../errors.ts';
 import { moveLock } from '../../database/move/fence.ts';
 import { type Client, type Queryable, transaction } from '../../database/pool.ts';
+import { query, raw, sql } from '../../database/sql.ts';
 import { withAccount } from '../runs.ts';
 
 /** Rows in one transaction. */
@@ -35,19 +36,15 @@ export interface Held {
 
 /** Where the account moved, if this warehouse is not to read it any more. */
 export async function movedTo(db: Queryable, account: string): Promise<string | undefined> {
-  const { rows } = await db.query<{ place: string }>(
-    `select place from sync.moves where account_id = $1 and state = 'moved'`,
-    [account],
-  );
+  const { rows } = await db.query<{ place: string }>(sql`
+    select place from sync.moves where account_id = ${account} and state = 'moved'`);
   return rows[0]?.place;
 }
 
 /** Whence the account was to come, if that move was given up before its first row, or has just begun. */
 export async function comingFrom(db: Queryable, account: string): Promise<string | undefined> {
-  const { rows } = await db.query<{ place: string }>(
-    `select place from sync.moves where account_id = $1 and state = 'arriving'`,
-    [account],
-  );
+  const { rows } = await db.query<{ place: string }>(sql`
+    select place from sync.moves where account_id = ${account} and state = 'arriving'`);
   return rows[0]?.place;
 }
 
@@ -55,9 +52,8 @@ export async function comingFrom(db: Queryable, account: string): Promise<string
 export async function rowsOf(db: Queryable, account: string): Promise<Held[]> {
   const held: Held[] = [];
   for (const table of await accountTables(db)) {
-    const { rows } = await db.query<{ n: number }>(`select count(*) as n from ${table} where account_id = $1`, [
-      account,
-    ]);
+    const { rows } = await db.query<{ n: number }>(sql`
+      select count(*) as n from ${raw(table)} where account_id = ${account}`);
     if (rows[0]!.n > 0) held.push({ table, rows: rows[0]!.n });
   }
   return held;
@@ -69,13 +65,11 @@ export async function beginRemoval(db: pg.Pool, { account, who }: { account: str
     await requireUnserved(client, account, 'removed');
     await client.query(removing);
     await requireAtRest(client, account);
-    await client.query(
-      `insert into sync.paused (account_id, source, stream, paused_at, paused_by, reason)
-       values ($1, '', '', $2, $3, 'the account is being removed') on conflict do nothing`,
-      [account, now, who],
-    );
+    await client.query(sql`
+      insert into sync.paused (account_id, source, stream, paused_at, paused_by, reason)
+      values (${account}, '', '', ${now}, ${who}, 'the account is being removed') on conflict do nothing`);
     // Without its run, a process that still holds a claim cannot commit.
-    await client.query('delete from sync.stored_runs where account_id = $1', [account]);
+    await client.query(sql`delete from sync.stored_runs where account_id = ${account}`);
   });
 }
 
@@ -84,11 +78,8 @@ const removing = 'set local shelfdesk.copying = on';
 
 /** Throws UsageError while the account moves. */
 async function requireAtRest(client: Client, account: string): Promise<void> {
-  const { rows } = await client.query<{ state: string; place: string; free: boolean }>(
-    `select state, place, pg_try_advisory_xact_lock(${moveLock}, hashtext(account_id)) as free from sync.moves where account_id = $1`,
-    [account],
-  );
-  const [move] = rows;
+  const move = await query(client).first<{ state: string; place: string; free: boolean }>`
+    select state, place, pg_try_advisory_xact_lock(${raw(moveLock)}, hashtext(account_id)) as free from sync.moves where account_id = ${account}`;
   if (move?.state === 'leaving')
     throw new UsageError(
       `account '${account}' is moving to ${move.place}`,
@@ -99,11 +90,8 @@ async function requireAtRest(client: Client, account: string): Promise<void> {
 }
 
 export async function requireUnserved(client: Queryable, account: string, what: 'removed' | 'moved'): Promise<void> {
-  const { rows } = await client.query<{ host: string; pid: number }>(
-    'select host, pid from sync.live_workers where account_id = $1 order by id limit 1',
-    [account],
-  );
-  const [serving] = rows;
+  const serving = await query(client).first<{ host: string; pid: number }>`
+    select host, pid from sync.live_workers where account_id = ${account} order by id limit 1`;
   if (serving === undefined) return;
   throw new UsageError(
     `account '${account}' is not ${what}: process ${serving.pid} on ${serving.host} serves it`,
@@ -129,13 +117,9 @@ export async function clearAccount(
   }
 }
 
-async function removeFrom(client: Client, table: string, account: string, limit = String(batch)): Promise<number> {
-  const { rowCount } = await client.query(
-    `delete from ${table} where ctid = any (array(select ctid from ${table} where account_id = $1 limit ${limit}))`,
-    [account],
-  );
-  return rowCount ?? 0;
-}
+const removeFrom = (client: Client, table: string, account: string, limit = String(batch)): Promise<number> =>
+  query(client).count`
+    delete from ${raw(table)} where ctid = any (array(select ctid from ${raw(table)} where account_id = ${account} limit ${raw(limit)}))`;
 
 /**
  * Removes what is left, with the account itself, in one transaction. If the lake is on, its next export takes the account
@@ -147,18 +131,16 @@ export async function endRemoval(db: pg.Pool, account: string, keepsMark: boolea
     await client.query(removing);
     await requireAtRest(client, account);
     await forget(client, account);
-    if (!keepsMark) await client.query('delete from sync.moves where account_id = $1', [account]);
+    if (!keepsMark) await client.query(sql`delete from sync.moves where account_id = ${account}`);
     for (const table of await listsOfAccounts(client))
       await client.query(`update ${table} set accounts = array_remove(accounts, $1) where $1 = any (accounts)`, [
         account,
       ]);
     // `rules` makes the newest snapshot the only one.
-    await client.query(
-      `insert into sync.lake_pending (unit, account_id, id, erased)
-       select u.unit, $1, '', u.unit = 'rules' from unnest(array['account', 'rules']) u (unit)
-       where exists (select from sync.lake)`,
-      [account],
-    );
+    await client.query(sql`
+      insert into sync.lake_pending (unit, account_id, id, erased)
+      select u.unit, ${account}, '', u.unit = 'rules' from unnest(array['account', 'rules']) u (unit)
+      where exists (select from sync.lake)`);
   });
 }
 

@@ -3,6 +3,7 @@
 import type { Name } from '../../../sources/source.ts';
 import { isAhead } from '../../commit/merge.ts';
 import type { Queryable } from '../../database/pool.ts';
+import { raw, sql } from '../../database/sql.ts';
 import { type Detail, idsOf } from '../../details/detail-rows.ts';
 import type { Ms } from '../../reading/reading.ts';
 
@@ -63,9 +64,7 @@ export async function forgetNames(
   { table }: Name,
   ids: readonly string[],
 ): Promise<void> {
-  await client.query(
-    `update ${table} set _observed_at = null, name = null, _payload = null, _deleted_at = null
-     where account_id = $1 and id = any($2)`,
-    [account, ids],
-  );
+  await client.query(sql`
+    update ${raw(table)} set _observed_at = null, name = null, _payload = null, _deleted_at = null
+    where account_id = ${account} and id = any(${ids})`);
 }

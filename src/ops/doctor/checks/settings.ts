@@ -2,7 +2,7 @@
 
 import { existsSync } from 'node:fs';
 import { chmod, readdir, readFile, stat } from 'node:fs/promises';
-import { type Config, isDemo, meantBy } from '../../../app/config.ts';
+import { isDemo, meantBy } from '../../../app/config.ts';
 import { configuredSources, demoEnded } from '../../../app/context.ts';
 import { hostOf } from '../../../engine/http/causes.ts';
 import { proxyFor } from '../../../engine/http/proxies.ts';
@@ -192,7 +192,7 @@ async function readable(file: string, { uid }: DoctorContext): Promise<Finding |
 
 /** Secrets of all accounts, and passwords in URLs. */
 export function allSecrets({ look, fleetIfAny }: Pick<DoctorContext, 'look' | 'fleetIfAny'>): string[] {
-  const whole = [...look.secrets, ...(fleetIfAny?.accounts ?? []).flatMap(secretsOf)];
+  const whole = [...look.secrets, ...(fleetIfAny?.secrets ?? [])];
   const passwords = whole.flatMap(text => (URL.canParse(text) ? decoded(new URL(text).password) : []));
   return [...new Set([...whole, ...passwords])].filter(text => text !== '');
 }
@@ -204,13 +204,6 @@ const decoded = (password: string) => {
     return [password];
   }
 };
-
-function secretsOf({ helpdesk, books, databaseUrl, redisUrl, alarm, handOff }: Config): string[] {
-  const of = [databaseUrl, redisUrl, helpdesk?.token, books?.accessToken, books?.apiKey];
-  const more = [books?.refresh?.clientSecret, books?.refresh?.refreshToken, alarm?.url.href];
-  const told = [handOff?.webhook?.url.href, handOff?.webhook?.secret];
-  return [...of, ...more, ...told].filter(one => one !== undefined);
-}
 
 async function commandLines(): Promise<{ pid: string; text: string }[] | undefined> {
   const names = await readdir('/proc').catch(() => undefined);

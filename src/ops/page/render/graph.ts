@@ -2,8 +2,9 @@
  * Renders the graph of credits: stacked bars for our lanes, other clients and free credits, a line for the limit, a
  * mark for refused requests. SVG needs no script; the figures are also a table, and JSON for the script.
  */
+import { lanes } from '../../../engine/budget/ledger.ts';
 import type { Source } from '../../../sources/source.ts';
-import { type Bucket, lanes, type Range, used } from '../credits.ts';
+import { type Bucket, type Range, used } from '../credits.ts';
 import { amount, count, type Html, html, time } from './html.ts';
 
 const names = {

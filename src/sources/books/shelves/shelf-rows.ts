@@ -6,6 +6,7 @@
 import type pg from 'pg';
 import { isAhead, keepChanges, without } from '../../../engine/commit/merge.ts';
 import type { Client } from '../../../engine/database/pool.ts';
+import { query, sql } from '../../../engine/database/sql.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 import { leftOutOf } from '../../record/columns.ts';
@@ -35,13 +36,11 @@ export async function shelvesOf(
   account: string,
   owner: string,
 ): Promise<Map<string, Reading & { isGone: boolean }>> {
-  const { rows } = await db.query<{ id: string; is_gone: boolean; as_of_ms: Ms | null; version: string | null }>(
-    `select s.id, s._deleted_at is not null as is_gone, extract(epoch from r.as_of)::float8 * 1000 as as_of_ms, r.version
-     from books.shelves s
-     left join sync.shelf_readings r on (r.account_id, r.owner_id, r.shelf_id) = (s.account_id, s.owner_id, s.id)
-     where s.account_id = $1 and s.owner_id = $2`,
-    [account, owner],
-  );
+  const { rows } = await db.query<{ id: string; is_gone: boolean; as_of_ms: Ms | null; version: string | null }>(sql`
+    select s.id, s._deleted_at is not null as is_gone, extract(epoch from r.as_of)::float8 * 1000 as as_of_ms, r.version
+    from books.shelves s
+    left join sync.shelf_readings r on (r.account_id, r.owner_id, r.shelf_id) = (s.account_id, s.owner_id, s.id)
+    where s.account_id = ${account} and s.owner_id = ${owner}`);
   return new Map(
     rows.map(({ id, is_gone, as_of_ms, version }) => [id, { isGone: is_gone, asOfMs: as_of_ms ?? undefined, version }]),
   );
@@ -57,19 +56,15 @@ export async function membersOf(db: pg.Pool, key: ShelfKey): Promise<string[]> {
 }
 
 /** Existing shelves of owners that were never read. */
-export async function shelvesOfStrangers(
+export const shelvesOfStrangers = (
   db: pg.Pool,
   { account }: Pick<Claim, 'account'>,
-): Promise<{ owner: string; shelf: string }[]> {
-  const { rows } = await db.query<{ owner: string; shelf: string }>(
-    `select s.owner_id as owner, s.id as shelf from books.shelves s
-     where s.account_id = $1 and s._deleted_at is null and not exists (
-       select from sync.coverage c where (c.account_id, c.stream_key, c.list) = ($1, 'books.shelves', s.owner_id))
-     order by 1, 2`,
-    [account],
-  );
-  return rows;
-}
+): Promise<{ owner: string; shelf: string }[]> =>
+  query(db).rows`
+    select s.owner_id as owner, s.id as shelf from books.shelves s
+    where s.account_id = ${account} and s._deleted_at is null and not exists (
+      select from sync.coverage c where (c.account_id, c.stream_key, c.list) = (${account}, 'books.shelves', s.owner_id))
+    order by 1, 2`;
 
 /** Time when any row of this shelf was last written, by our clock. */
 export async function lastWritten(client: Client, key: ShelfKey, now: Date): Promise<Ms> {

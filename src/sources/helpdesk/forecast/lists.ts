@@ -101,9 +101,9 @@ async function topOfUsers(planning: Planning): Promise<Part> {
  * Estimates the records since this time from the week before. Reading them costs one credit unless they exceed a page,
  * whereas counting costs two.
  */
-async function came(planning: Planning, stream: StreamKey, fromMs: Ms): Promise<number> {
+async function came(planning: Planning, stream: Parameters<typeof cameBefore>[2], fromMs: Ms): Promise<number> {
   const { ctx, nowMs } = planning;
-  const { perMs } = await cameBefore(ctx.pg, keyOf(planning, stream), fromMs);
+  const { perMs } = await cameBefore(ctx.pg, ctx.account, stream, fromMs);
   return Math.round(perMs * Math.max(0, nowMs - fromMs));
 }
 
@@ -116,7 +116,7 @@ async function topOfCustomers(planning: Planning): Promise<Part> {
     true,
   );
   const since = Math.max(0, (walk?.since ?? fromMs) - secondMs);
-  let many = await came(planning, 'helpdesk.customers', fromMs);
+  let many = await came(planning, customers, fromMs);
   if (firstLoad || walk || many > customers.paging.perPage / 2) {
     if (counts) {
       const ask = { since, page: 1, perPage: 0, count: true };
@@ -205,7 +205,7 @@ async function topOf(
   const since = Math.max(0, fromMs - secondMs);
   if (!counts || (!isFirst && !firstLoad)) {
     if (firstLoad && isFirst) planning.unknown = true;
-    const many = isFirst ? await came(planning, 'helpdesk.tickets', fromMs) : 0;
+    const many = isFirst ? await came(planning, tickets, fromMs) : 0;
     assumed.add(
       isFirst ? `changed tickets at the rate of the week before: ${many}` : `no new tickets in the ${list} list`,
     );
@@ -335,7 +335,7 @@ async function lackingIn(
   const { fromMs } = await readPosition(ctx.pg, keyOf(planning, stream.key), list, stream.fromTheBeginning);
   if (stream.key === 'helpdesk.customers') {
     const ours = await countLive(ctx.pg, ctx.account, 'helpdesk.customers');
-    return Math.max(0, total - ours - (await came(planning, 'helpdesk.customers', fromMs)));
+    return Math.max(0, total - ours - (await came(planning, customers, fromMs)));
   }
   const ours = await timesOfOurs(ctx.pg, ctx.account, list, since);
   const top = await topOf(planning, list, { fromMs, firstLoad: false, isFirst: true });

@@ -4,6 +4,7 @@
  */
 
 import type { Client, Queryable } from '../../../engine/database/pool.ts';
+import { query, sql } from '../../../engine/database/sql.ts';
 import { cleanText } from '../../../engine/json-text.ts';
 import { carries, carriesAddress, patternsOf } from '../../../privacy/contact-normalisation.ts';
 import { besides } from '../../../privacy/personal-data-scan.ts';
@@ -24,22 +25,17 @@ type Reduced = keyof typeof cleared;
 
 export const customersHere: Pick<People, 'isKnown' | 'contactsOf' | 'sharing'> = {
   async isKnown(client, account, id) {
-    const { rows } = await client.query<{ known: boolean }>(
-      `select exists (select from helpdesk.customers where account_id = $1 and id = $2)
-         or exists (select from helpdesk.tickets where account_id = $1 and customer_id = $2) as known`,
-      [account, id],
-    );
-    return rows[0]!.known;
+    return query(client).value<boolean>`
+      select exists (select from helpdesk.customers where account_id = ${account} and id = ${id})
+      or exists (select from helpdesk.tickets where account_id = ${account} and customer_id = ${id}) as known`;
   },
   async contactsOf(client, account, customers) {
-    const { rows } = await client.query<{ value: string | null }>(
-      `select k.value from helpdesk.contacts k where k.account_id = $1 and k.customer_id = any ($2)
-       union
-       select v.value from sync.changes c,
-         jsonb_array_elements_text(case when jsonb_typeof(c.changes -> 'value') = 'array' then c.changes -> 'value' end) v (value)
-       where c.account_id = $1 and c.source = 'helpdesk' and c.table_name = 'contacts' and c.parent_id = any ($2)`,
-      [account, customers],
-    );
+    const { rows } = await client.query<{ value: string | null }>(sql`
+      select k.value from helpdesk.contacts k where k.account_id = ${account} and k.customer_id = any (${customers})
+      union
+      select v.value from sync.changes c,
+        jsonb_array_elements_text(case when jsonb_typeof(c.changes -> 'value') = 'array' then c.changes -> 'value' end) v (value)
+      where c.account_id = ${account} and c.source = 'helpdesk' and c.table_name = 'contacts' and c.parent_id = any (${customers})`);
     return rows.flatMap(({ value }) => value ?? []);
   },
   async sharing(client, account, forms) {
@@ -52,14 +48,11 @@ export const customersHere: Pick<People, 'isKnown' | 'contactsOf' | 'sharing'> =
 };
 
 /** Ids of tickets that once belonged to these customers and now belong to another customer. */
-async function givenAway(client: Client, account: string, customers: readonly string[]): Promise<string[]> {
-  const { rows } = await client.query<{ id: string }>(
-    `select distinct c.record_id as id from sync.changes c
-     where c.account_id = $1 and c.source = 'helpdesk' and c.table_name = 'tickets' and c.changes ? 'customer_id' and c.changes -> 'customer_id' ?| $2::text[]`,
-    [account, customers],
-  );
-  return rows.map(({ id }) => id);
-}
+const givenAway = (client: Client, account: string, customers: readonly string[]): Promise<string[]> =>
+  query(client).values`
+    select distinct c.record_id as id from sync.changes c
+    where c.account_id = ${account} and c.source = 'helpdesk' and c.table_name = 'tickets' and c.changes ? 'customer_id'
+      and c.changes -> 'customer_id' ?| ${customers}::text[]`;
 
 /** Result of the reduction: row counts, and the ids whose remaining personal data must be found. */
 export interface Reduction {
@@ -72,21 +65,16 @@ export interface Reduction {
 export async function reduceRows(client: Client, account: string, who: Who, now: Date): Promise<Reduction> {
   const { customers, forms } = who;
   const given = await givenAway(client, account, customers);
-  const { rows } = await client.query<{ id: string }>(
-    `insert into sync.erased_tickets as e (account_id, ticket_id, erased_at)
-     select $1, t.id, $4::timestamptz from helpdesk.tickets t where t.account_id = $1 and t.customer_id = any ($2)
-     union select $1, w.id, $4::timestamptz from unnest($3::text[]) w (id)
-     on conflict (account_id, ticket_id) do update set erased_at = e.erased_at
-     returning e.ticket_id as id`,
-    [account, customers, [...who.tickets, ...given], now],
-  );
-  const tickets = rows.map(({ id }) => id);
+  const tickets = await query(client).values<string>`
+    insert into sync.erased_tickets as e (account_id, ticket_id, erased_at)
+    select ${account}, t.id, ${now}::timestamptz from helpdesk.tickets t where t.account_id = ${account} and t.customer_id = any (${customers})
+    union select ${account}, w.id, ${now}::timestamptz from unnest(${[...who.tickets, ...given]}::text[]) w (id)
+    on conflict (account_id, ticket_id) do update set erased_at = e.erased_at
+    returning e.ticket_id as id`;
   const within = (table: Reduced, column: string, ids: readonly string[]) =>
     reduce(client, table, column, { account, ids, now });
-  const contacts = await client.query(
-    'delete from helpdesk.contacts where account_id = $1 and customer_id = any ($2)',
-    [account, customers],
-  );
+  const contacts = await client.query(sql`
+    delete from helpdesk.contacts where account_id = ${account} and customer_id = any (${customers})`);
   const counts: Record<string, number> = {
     customers: await within('customers', 'id', customers),
     contacts: contacts.rowCount ?? 0,
@@ -129,39 +117,40 @@ async function writtenBefore(client: Client, { forms, changes }: Who): Promise<s
 }
 
 /** Ids of the rows of sync.changes that hold changes of the erased people's records. */
-export async function changesOf(
+export const changesOf = (
   client: Client,
   account: string,
   customers: readonly string[],
   { tickets, messages }: Reduction,
-): Promise<string[]> {
-  const { rows } = await client.query<{ id: string }>(
-    `select id::text from (
-       select id from sync.changes where account_id = $1 and source = 'helpdesk' and table_name = 'customers' and record_id = any ($2)
-       union select id from sync.changes where account_id = $1 and source = 'helpdesk' and table_name = 'contacts' and parent_id = any ($2)
-       union select id from sync.changes where account_id = $1 and source = 'helpdesk' and table_name = 'tickets' and record_id = any ($3)
-       union select id from sync.changes where account_id = $1 and source = 'helpdesk' and table_name in ('messages', 'attachments') and parent_id = any ($3)
-       -- A message, or a file, that was in another ticket before, and is in theirs or was removed there.
-       union select c.id from sync.changes c join (
-         select 'messages' as table_name, m.id from helpdesk.messages m where m.account_id = $1 and m.ticket_id = any ($3)
-         union select 'attachments', f.id from helpdesk.attachments f where f.account_id = $1 and f.ticket_id = any ($3)
-         union select g.table_name, g.record_id from sync.changes g where g.account_id = $1
-           and g.source = 'helpdesk' and g.table_name in ('messages', 'attachments') and g.parent_id = any ($3) and g.changes ? 'id'
-           and not exists (select from helpdesk.messages m where (m.account_id, m.id) = (g.account_id, g.record_id))
-           and not exists (select from helpdesk.attachments f where (f.account_id, f.id) = (g.account_id, g.record_id))) n
-         on (c.table_name, c.record_id) = (n.table_name, n.id)
-         where c.account_id = $1 and c.source = 'helpdesk'
-       union select id from sync.changes where account_id = $1 and source = 'helpdesk' and table_name = 'messages' and record_id = any ($4)
-       union select c.id from helpdesk.attachments f join sync.changes c
-         on (c.account_id, c.source, c.table_name, c.record_id) = (f.account_id, 'helpdesk', 'attachments', f.id)
-         where f.account_id = $1 and f.message_id = any ($4)
-       union select id from sync.changes where account_id = $1 and source = 'helpdesk' and table_name = 'attachments' and record_id in (
-         select f.record_id from sync.changes f where cardinality($4::text[]) > 0
-           and f.account_id = $1 and f.source = 'helpdesk' and f.table_name = 'attachments' and f.changes -> 'message_id' ->> 0 = any ($4))) theirs`,
-    [account, customers, tickets, messages],
-  );
-  return rows.map(({ id }) => id);
-}
+): Promise<string[]> =>
+  query(client).values`
+    select id::text from (
+    select id from sync.changes where account_id = ${account} and source = 'helpdesk' and table_name = 'customers' and record_id = any (${customers})
+    union select id from sync.changes where account_id = ${account} and source = 'helpdesk' and table_name = 'contacts'
+      and parent_id = any (${customers})
+    union select id from sync.changes where account_id = ${account} and source = 'helpdesk' and table_name = 'tickets'
+      and record_id = any (${tickets})
+    union select id from sync.changes where account_id = ${account} and source = 'helpdesk'
+      and table_name in ('messages', 'attachments') and parent_id = any (${tickets})
+    -- A message, or a file, that was in another ticket before, and is in theirs or was removed there.
+    union select c.id from sync.changes c join (
+      select 'messages' as table_name, m.id from helpdesk.messages m where m.account_id = ${account} and m.ticket_id = any (${tickets})
+      union select 'attachments', f.id from helpdesk.attachments f where f.account_id = ${account} and f.ticket_id = any (${tickets})
+      union select g.table_name, g.record_id from sync.changes g where g.account_id = ${account}
+        and g.source = 'helpdesk' and g.table_name in ('messages', 'attachments') and g.parent_id = any (${tickets}) and g.changes ? 'id'
+        and not exists (select from helpdesk.messages m where (m.account_id, m.id) = (g.account_id, g.record_id))
+        and not exists (select from helpdesk.attachments f where (f.account_id, f.id) = (g.account_id, g.record_id))) n
+      on (c.table_name, c.record_id) = (n.table_name, n.id)
+      where c.account_id = ${account} and c.source = 'helpdesk'
+    union select id from sync.changes where account_id = ${account} and source = 'helpdesk' and table_name = 'messages'
+      and record_id = any (${messages})
+    union select c.id from helpdesk.attachments f join sync.changes c
+      on (c.account_id, c.source, c.table_name, c.record_id) = (f.account_id, 'helpdesk', 'attachments', f.id)
+      where f.account_id = ${account} and f.message_id = any (${messages})
+    union select id from sync.changes where account_id = ${account} and source = 'helpdesk' and table_name = 'attachments' and record_id in (
+      select f.record_id from sync.changes f where cardinality(${messages}::text[]) > 0
+        and f.account_id = ${account} and f.source = 'helpdesk' and f.table_name = 'attachments'
+          and f.changes -> 'message_id' ->> 0 = any (${messages}))) theirs`;
 
 /** Fields in old values and comparisons that hold no personal data. */
 export const impersonal = [
@@ -184,10 +173,8 @@ export const keptInChanges = { tables, others: leastKept };
 /** Ids of these messages and of their files. Comparisons name differing rows by these ids. */
 export async function withFiles(client: Client, account: string, messages: readonly string[]): Promise<string[]> {
   if (messages.length === 0) return [];
-  const { rows } = await client.query<{ id: string }>(
-    'select id from helpdesk.attachments where account_id = $1 and message_id = any ($2)',
-    [account, messages],
-  );
+  const { rows } = await client.query<{ id: string }>(sql`
+    select id from helpdesk.attachments where account_id = ${account} and message_id = any (${messages})`);
   return [...messages, ...rows.map(({ id }) => id)];
 }
 
