@@ -2,6 +2,7 @@
 import { Gone, Retry } from '../../errors.ts';
 import type { ListStream, Row } from '../../sources/source.ts';
 import { type Context, sourceOf } from '../context.ts';
+import { readingOf } from '../database/open-candidates.ts';
 import type { Client } from '../database/pool.ts';
 import { query, raw, sql } from '../database/sql.ts';
 import type { Ms } from '../reading/reading.ts';
@@ -12,18 +13,21 @@ import { createdAt } from './row-facts.ts';
 /** Whether every copy of the source must have had the record at this time, unless it was deleted. False without a row. */
 export async function wasThere(
   ctx: Context,
-  { key, source, rowFacts, merge }: Pick<ListStream<Row>, 'key' | 'source' | 'rowFacts' | 'merge'>,
+  stream: Pick<ListStream<Row>, 'key' | 'source' | 'rowFacts' | 'merge' | 'details'>,
   id: string,
   asOfMs: Ms,
   db: Pick<Client, 'query'> = ctx.pg,
 ): Promise<boolean> {
+  const { key, source, rowFacts, merge, details = [] } = stream;
   const { version = '_observed_at' } = merge.declared.root;
-  const existed = rowFacts === undefined ? version : createdAt(rowFacts, '');
+  const created = rowFacts === undefined ? version : createdAt(rowFacts, '');
+  // A record whose details were read was there, however late it has changed.
+  const existed = [created, '_observed_at', ...details.map(name => readingOf(name).asOf)].join(', ');
   return query(db).value<boolean>`
     select exists (
     select from ${raw(key)}
     where account_id = ${ctx.account} and id = ${id}
-      and least(${raw(existed)}, _observed_at) <= ${new Date(asOfMs - behindMs(sourceOf(ctx, source)))}) as older`;
+      and least(${raw(existed)}) <= ${new Date(asOfMs - behindMs(sourceOf(ctx, source)))}) as older`;
 }
 
 /** Whether the row has its tombstone. */

@@ -238,13 +238,18 @@ test('a 404 of the comments of an issue that is there, or of which nobody can sa
 
 test('a 404 of an issue so new that a copy of the source may lack it buries it once the copy must have it', async () => {
   await using s = await opened(byId, 60_000);
-  s.shows(one('b', 900), one('a', 990));
-  Object.assign(s.details, { '/issues/a/comments': 404, '/issues/b/comments': 404 });
+  s.shows(one('c', 900));
+  s.details['/issues/c/comments'] = [];
+  await s.both();
+  s.later(3600);
+  // The list of b is late, and c was there before it changed.
+  s.shows(one('b', 4500), one('a', 4620), one('c', 4625));
+  for (const id of ['a', 'b', 'c']) s.details[`/issues/${id}/comments`] = 404;
   expect(await s.both()).toMatchObject({ state: 'partial' });
-  expect((await s.buried()).map(({ id }) => id)).toEqual(['b']);
+  expect((await s.buried()).map(({ id }) => id)).toEqual(['b', 'c']);
   s.later(3600);
   expect(await s.read()).toMatchObject({ state: 'completed', deleted: 1 });
-  expect([(await s.buried()).length, await s.rejects()]).toEqual([2, []]);
+  expect([(await s.buried()).length, await s.rejects()]).toEqual([3, []]);
 });
 
 test('a 404 of a later page of the comments is one of all of them', async () => {
@@ -295,6 +300,12 @@ test('a tombstone of an issue ends what its comments had failed to tell: 404, 41
   s.later(24 * 3600);
   await s.read();
   expect(s.asked()).toEqual(['/issues/d/comments']);
+  // A 404 that was noted after the tombstone ends with the next one.
+  await s.rows(`update sync.rejects set cleared_at = null where ask_id = 'a'`);
+  s.later(24 * 3600);
+  await s.read();
+  expect(s.asked()).toEqual(['/issues/a/comments', '/issues/d/comments']);
+  expect((await s.rejects()).map(({ id }) => id)).toEqual(['d']);
 });
 
 test('comments that were read long ago are read again, because no list says that one was edited', async () => {
