@@ -15,9 +15,9 @@ comment on column sync.rejects.last_seen_at is 'Time of the last rejection.';
 comment on column sync.rejects.next_try_at is
   'When the next fetch by id is due; the run that is active then makes the request. Null: no automatic retry. Rejects of shelves are never fetched by id: shelves are re-read when they change or reach a set age.';
 comment on column sync.rejects.gone_at is
-  'When the source first answered a fetch by id that the record no longer exists. A second such answer gives a ticket its tombstone.';
+  'When the source first answered a fetch by id that the record no longer exists. A second such answer gives a ticket its tombstone, and asks for the record of declared details itself.';
 comment on column sync.rejects.cleared_at is
-  'When a version that could be stored cleared the reject; null while the reject is open.';
+  'When a version that could be stored cleared the reject, or the tombstone of the record; null while the reject is open.';
 comment on column sync.rejects.as_of is
   'The source showed the payload at this time, by its own clock; null if no record arrived.';
 comment on column sync.rejects.place is 'Position in the reply, from 1. For a message: position within its ticket.';

@@ -273,6 +273,28 @@ test('the night reads nothing again that the day has read', async () => {
     (await planOfNow(s.ctx, plansFor(s.ctx.streams).find(({ schedule }) => schedule === 'nightly')!)).sweeps;
   while (Math.max(...(await ages())) < 0.92) s.nowMs += 1000;
   expect(await opens()).not.toContain('helpdesk.tickets');
+  // What its last sweep has left open is asked again, or the night would be complete without it.
+  await s.rows(
+    `insert into sync.deletion_candidates (account_id, source, stream, record_id, missing_since, alive_at)
+     values ('default', 'helpdesk', 'tickets', 't', now(), now())`,
+  );
+  expect(await opens()).toContain('helpdesk.tickets');
+  await s.rows('delete from sync.deletion_candidates');
+  const ended = (state: string) =>
+    s.rows(
+      `update sync.stored_run_streams t set state = '${state}' where (run_id, stream) = (
+         select max(r.id), 'tickets' from sync.stored_runs r join sync.stored_run_streams o on o.run_id = r.id
+         where r.kind = 'sweep' and o.stream = 'tickets')`,
+    );
+  await ended('failed');
+  expect(await opens()).toContain('helpdesk.tickets');
+  await ended('completed');
+  // A list that is read less often than daily by day is read at night as well.
+  const { sweep } = s.ctx;
+  s.ctx = { ...s.ctx, sweep: { ...sweep, share: 0.001 } };
+  expect(await opens()).toContain('helpdesk.tickets');
+  s.ctx = { ...s.ctx, sweep };
+  expect(await opens()).not.toContain('helpdesk.tickets');
   while ((await ages()).some(age => age < 1)) s.nowMs += minuteMs;
   expect(await opens()).toEqual(expect.arrayContaining(['helpdesk.customers', 'helpdesk.tickets']));
   // Without the day it reads open tickets each night.

@@ -132,6 +132,8 @@ export const targetRows = (
             seconds,
             error_seconds: error,
             outcome,
+            // A resolution whose end nobody saw counts for nobody.
+            is_counted: isReply ? isWhole : !isDone || metrics.last_closing_seen === true,
           },
         },
       ];

@@ -2,8 +2,10 @@
 import type { Part } from '../../sources/source.ts';
 import { keepChanges, rowsOf, type Table } from '../commit/merge.ts';
 import type { Writer } from '../commit/page.ts';
+import { settle } from '../commit/rejects.ts';
 import type { Client } from '../database/pool.ts';
 import { raw, sql } from '../database/sql.ts';
+import type { StreamKey } from '../database/stream-key.ts';
 import type { Ms } from '../reading/reading.ts';
 import { type Mortal, partsOf, tombstoneOf } from './row-facts.ts';
 
@@ -35,7 +37,7 @@ export async function bury(
   return buried.length;
 }
 
-/** The parts of these records get the tombstones that the records have. */
+/** The parts of these records get the tombstones that the records have. Nothing is left to read of them, so their rejects end. */
 export async function buryParts(
   client: Client,
   account: string,
@@ -44,9 +46,13 @@ export async function buryParts(
   nowMs: Ms,
 ): Promise<void> {
   if (ids.length === 0) return;
-  for (const part of parts)
+  for (const part of parts) {
     await client.query(sql`
       update ${raw(rowsOf(part))} m set _deleted_at = p._deleted_at, _synced_at = ${new Date(nowMs)} from ${raw(rowsOf(of))} p
       where m.account_id = ${account} and m.${raw(part.parent)} = any (${ids}) and m._deleted_at is null
         and p.account_id = ${account} and p.id = m.${raw(part.parent)}`);
+    // Details are a stream of the name of their table.
+    const claim = { account, stream: part.name as StreamKey };
+    await settle({ client, claim, at: { nowMs, asOfMs: nowMs } }, { stored: ids });
+  }
 }

@@ -15,6 +15,8 @@ import { shownBy } from './row-facts.ts';
 
 /** Shortest period: a run has a price of its own. */
 const leastMs = 15 * 60_000;
+/** Due age of what is read each night. Shorter than a day, so that every nightly run finds it due. */
+export const dailyMs = 20 * 3_600_000;
 /** A list is due in a run a little before its time, so that lists of one period are read in one run. */
 const early = 0.9;
 /** The part of the share that is always left to details, of which each costs a request. */

@@ -28,14 +28,12 @@ import type { Claim } from '../runs/claims.ts';
 import { beginAgain } from '../runs/ranges.ts';
 import { lastEnd } from '../runs/runs.ts';
 import { addUnshown, addUnwalked } from './candidates.ts';
-import { dueAgeMs, type Rotating, readBy, restsUntilMs, rotationOf } from './rotation.ts';
+import { dailyMs, dueAgeMs, type Rotating, readBy, restsUntilMs, rotationOf } from './rotation.ts';
 import { factsOf, shownBy } from './row-facts.ts';
 import { settleCandidates } from './settle-candidates.ts';
 import { noteSwept } from './swept-ranges.ts';
 import { beginWalk, coverWalked, isUndated, nextDue, noteChecked, scopeOf, walkedBy, walkName } from './walks.ts';
 
-/** Due age of a lively list that is read each night. Shorter than a day, so that every nightly run finds it due. */
-const dailyMs = 20 * 3_600_000;
 /** Replies of a walk may be slower than its first reply, so their as_of may be slightly earlier. */
 const slackMs = 60_000;
 /** Name under which swept rows without a creation time are noted. The source has no such list. */

@@ -7,7 +7,7 @@ import type { Row } from '../../sources/source.ts';
 import type { Lane } from '../budget/budget.ts';
 import { dueRejects, saidGone } from '../commit/rejects.ts';
 import { type Context, sourceOf } from '../context.ts';
-import { isBuried, wasThere } from '../deletions/was-there.ts';
+import { goneItself, isBuried, wasThere } from '../deletions/was-there.ts';
 import type { Reply } from '../http/request.ts';
 import type { SendOptions } from '../http/send.ts';
 import type { Told } from '../load/ask-again.ts';
@@ -81,11 +81,13 @@ export function detailsOf(ctx: Context, claim: Claim, stream: Detail | ById): De
     send: ({ id, due = {} }, options) =>
       readDetail(stream, { id, more: embedsFor(stream, due) }, request => send(request, options)),
     entry: (reply, wanted, heard) => detailOf(ctx, claim, stream, reply, { wanted, heard }),
-    // Not of a record so new that a replica may not have it yet. A list of members says nothing of their record.
+    // Not of a record so new that a replica may not have it yet. A list of members says nothing of their record, so that is asked for.
     async bury(id, asOfMs) {
-      const isGone = stream.list === undefined ? wasThere(ctx, stream.of, id, asOfMs) : isBuried(ctx, stream.of, id);
-      const isBelieved = (await isGone) && (await saidGone(ctx.pg, claim, id));
-      if (isBelieved) await markDeleted(ctx, claim, stream, id, asOfMs);
+      if (!(await saidGone(ctx.pg, claim, id))) return false;
+      const isTold = stream.list === undefined || (await isBuried(ctx, stream.of, id));
+      const goneMs = isTold ? asOfMs : await goneItself(ctx, stream.of, id);
+      const isBelieved = goneMs !== undefined && (await wasThere(ctx, stream.of, id, goneMs));
+      if (isBelieved) await markDeleted(ctx, claim, stream, id, goneMs);
       return isBelieved;
     },
     retries: async () => (await dueRejects(ctx.pg, claim, new Date(ctx.clock.now()))).map(id => ({ id })),

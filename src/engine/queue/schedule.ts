@@ -7,7 +7,9 @@ import { createTask, parse, type ScheduledTask, setLogger } from 'node-cron';
 import type { Times } from '../../app/config.ts';
 import type { Stream } from '../../sources/source.ts';
 import type { Context } from '../context.ts';
-import { dueOf, rotationOf } from '../deletions/rotation.ts';
+import { query } from '../database/sql.ts';
+import type { StreamKey } from '../database/stream-key.ts';
+import { dailyMs, dueOf, rotationOf } from '../deletions/rotation.ts';
 import { claimSlot, lastSlot, type Plan } from '../runs/slots.ts';
 
 const minuteMs = 60_000;
@@ -39,13 +41,25 @@ export function plansFor(streams: readonly Stream[]): (Plan & { schedule: keyof 
 }
 
 // @internal A test and a bench ask what a night would sweep.
-/** The plan as of now: a stream of which no list is due yet is swept by day when its time comes, and not at night as well. */
+/**
+ * The plan as of now. A night sweeps no stream whose lists are all read by day, at least daily, if none is due yet. It sweeps each that the
+ * last sweep has not settled: a night is handed off as complete only if its own sweep is.
+ */
 export async function planOfNow<P extends Plan>(ctx: Context, plan: P): Promise<P> {
   if (plan.sweeps === undefined) return plan;
-  const later = new Set<string>();
-  for (const source of ctx.sources.values())
-    for (const { stream, inMs } of dueOf(ctx, await rotationOf(ctx, source))) if (inMs > 0) later.add(stream.key);
-  return { ...plan, sweeps: plan.sweeps.filter(key => !later.has(key)) };
+  const later: StreamKey[] = [];
+  for (const source of ctx.sources.values()) {
+    const rotation = await rotationOf(ctx, source);
+    for (const { stream, inMs } of dueOf(ctx, rotation))
+      if (inMs > 0 && rotation.every(one => one.stream !== stream.key || one.everyMs <= dailyMs))
+        later.push(stream.key);
+  }
+  const settled = await query(ctx.pg).values<StreamKey>`
+    select k from unnest(${later}::text[]) k
+    where not exists (select from sync.deletion_candidates d where d.account_id = ${ctx.account} and d.stream_key = k) and (
+      select s.state from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id
+      where s.account_id = ${ctx.account} and s.stream_key = k and r.kind = 'sweep' order by s.run_id desc limit 1) = 'completed'`;
+  return { ...plan, sweeps: plan.sweeps.filter(key => !settled.includes(key)) };
 }
 
 const silent = { info() {}, warn() {}, error() {}, debug() {} };

@@ -12,6 +12,7 @@ import { eraseCustomer } from '../../../src/privacy/erasures.ts';
 import { sources, streams } from '../../../src/sources/index.ts';
 import { children, id, record, text, time } from '../../../src/sources/record/record.ts';
 import { details, incremental } from '../../../src/sources/service/declared.ts';
+import type { Paginator } from '../../../src/sources/service/paginator.ts';
 import { defineService } from '../../../src/sources/service/service.ts';
 import { iso, scripted, second } from '../../support/scripted.ts';
 
@@ -26,20 +27,27 @@ const comment = record('comments', 'Comments.', {
   author: text('Author.').personal('contact'),
   body: text('Body.').personal('text'),
 });
-const tracker = defineService({
-  ...{ name: 'tracker', label: 'the tracker', says: 'The tracker.', limits: [], paginator: { type: 'single_page' } },
-  streams: [
-    incremental(issue, '/issues', { cursor: 'updated_at', startParam: 'since' }),
-    details(comment, '/issues/:id/comments', { parent: 'issues', ageDays: 7 }),
-  ],
-});
+const trackerWith = (
+  get: { readonly get?: '/issues/:id'; readonly deletionsUnknown?: string },
+  paginator: Paginator = { type: 'single_page' },
+) =>
+  defineService({
+    ...{ name: 'tracker', label: 'the tracker', says: 'The tracker.', limits: [], paginator: { type: 'single_page' } },
+    streams: [
+      incremental(issue, '/issues', { cursor: 'updated_at', startParam: 'since', ...get }),
+      details(comment, '/issues/:id/comments', { parent: 'issues', ageDays: 7, paginator }),
+    ],
+  });
+const tracker = trackerWith({});
 const [issues, comments] = tracker.streams as [(typeof tracker.streams)[number], (typeof tracker.streams)[number]];
+const byId = trackerWith({ get: '/issues/:id' });
 
 const one = (name: string, n: number) => ({ id: name, title: name, updated_at: iso(n), labels: [{ id: '1' }] });
 const said = (name: string, body = `body of ${name}`, author = `${name}@example.org`) => ({ id: name, author, body });
 
-async function opened() {
-  const s = await scripted({ lookbackMs: 0 });
+async function opened(tracker = trackerWith({}), lookbackMs = 0) {
+  const [issues, comments] = tracker.streams as [(typeof tracker.streams)[number], (typeof tracker.streams)[number]];
+  const s = await scripted({ lookbackMs });
   const client = (await s.pool.connect()) as pg.PoolClient & pg.Client;
   const mirrors = [...sources, tracker];
   await addMirrors(client, mirrors);
@@ -89,11 +97,11 @@ async function opened() {
     sweep: () => run(issues, 'sweep'),
     read: () => run(comments),
     isDue: () => comments.pending!.isDue(ctx as never),
-    /** The paths of comments that were asked for since the last call. */
+    /** The paths that were asked for since the last call, but that of the list. */
     asked: () =>
       asked
         .splice(0)
-        .filter(path => path.endsWith('comments'))
+        .filter(path => path !== '/issues')
         .sort(),
     /** Requests of a first load, by stream, where the list says how many issues there are. */
     async plan(total: number) {
@@ -106,6 +114,8 @@ async function opened() {
       const manyOf = (part: (typeof parts)[number]) => part.readers.flat().reduce((sum, { many }) => sum + many, 0);
       return Object.fromEntries(parts.map(part => [part.stream, manyOf(part)]));
     },
+    rejects: () => s.rows('select stream_key as of, ask_id as id from sync.rejects where cleared_at is null'),
+    buried: () => s.rows('select id, _deleted_at as at from tracker.issues where _deleted_at is not null order by id'),
     replay: (reject: unknown) => replay(ctx as never, tracker.streams, reject as number),
     erase: (contact: string) =>
       eraseCustomer(
@@ -189,15 +199,124 @@ test('a 404 of the comments buries no issue; with its issue they are buried, and
   await s.sweep();
   expect([await s.live(), await s.live('labels')]).toEqual([null, null]);
   expect(await s.rows('select _comments_as_of as at from tracker.issues')).toEqual([{ at: null }, { at: null }]);
-  // An issue that is gone is not asked for its comments, but for those that it failed to tell.
+  // An issue that is gone is not asked for its comments.
+  s.asked();
   s.later(24 * 3600);
   await s.read();
-  expect([s.asked().at(-1), await rejects()]).toEqual(['/issues/b/comments', []]);
+  expect([s.asked(), await rejects()]).toEqual([[], []]);
   s.shows(one('a', 1));
   s.details['/issues/a/comments'] = [said('1'), said('2')];
   await s.sweep();
   await s.read();
   expect(await s.live()).toBe('a/1 a/2');
+});
+
+test('an issue that is deleted after the list showed it, before its comments are read, is buried by a 404 of its own', async () => {
+  await using s = await opened(byId);
+  s.shows(one('a', 1), one('b', 2));
+  Object.assign(s.details, { '/issues/a/comments': [said('1')], '/issues/b/comments': 404, '/issues/b': 404 });
+  expect(await s.both()).toMatchObject({ state: 'completed', error: null, deleted: 1 });
+  expect(s.asked()).toEqual(['/issues/a/comments', '/issues/b', '/issues/b/comments', '/issues/b/comments']);
+  expect([await s.rejects(), await s.live(), await s.live('labels')]).toEqual([[], 'a/1', 'a/1']);
+  expect(await s.buried()).toEqual([{ id: 'b', at: expect.any(Date) }]);
+  expect(await s.status()).toMatchObject({ waiting: 0 });
+  // Nothing of it is asked for again. If the list shows it later, it is back.
+  s.later(3600);
+  expect([await s.isDue(), await s.read().then(s.asked)]).toEqual([false, []]);
+  s.shows(one('a', 1), one('b', 4700));
+  s.details['/issues/b/comments'] = [said('2')];
+  s.later(3600);
+  await s.both();
+  expect([await s.buried(), await s.live()]).toEqual([[], 'a/1 b/2']);
+});
+
+test('a 404 of the comments of an issue that is there, or of which nobody can say, is a reject and buries nothing', async () => {
+  await using s = await opened(byId);
+  s.shows(one('a', 1), one('b', 2), one('c', 3));
+  Object.assign(s.details, { '/issues/a': one('a', 1), '/issues/a/comments': 404 });
+  Object.assign(s.details, { '/issues/b': 503, '/issues/b/comments': 404 });
+  Object.assign(s.details, { '/issues/c': one('a', 1), '/issues/c/comments': 404 });
+  expect(await s.both()).toMatchObject({ state: 'partial' });
+  const of = 'tracker.comments';
+  expect([await s.buried(), await s.rejects()]).toEqual([[], ['a', 'b', 'c'].map(id => ({ of, id }))]);
+  expect(await s.status()).toMatchObject({ waiting: 3 });
+  // 410 may mean that the list has moved.
+  s.details['/issues/b'] = 410;
+  s.later(3600);
+  await s.read();
+  expect([await s.buried(), (await s.rejects()).length]).toEqual([[], 3]);
+});
+
+test('a 404 of an issue so new that a copy of the source may lack it buries it once the copy must have it', async () => {
+  await using s = await opened(byId, 60_000);
+  s.shows(one('c', 900));
+  s.details['/issues/c/comments'] = [];
+  await s.both();
+  s.later(3600);
+  // The list of b is late, and c was there before it changed.
+  s.shows(one('b', 4500), one('a', 4620), one('c', 4625));
+  for (const id of ['a', 'b', 'c']) s.details[`/issues/${id}/comments`] = 404;
+  expect(await s.both()).toMatchObject({ state: 'partial' });
+  expect((await s.buried()).map(({ id }) => id)).toEqual(['b', 'c']);
+  s.later(3600);
+  expect(await s.read()).toMatchObject({ state: 'completed', deleted: 1 });
+  expect([(await s.buried()).length, await s.rejects()]).toEqual([3, []]);
+});
+
+test('a 404 of a later page of the comments is one of all of them', async () => {
+  await using s = await opened(
+    trackerWith({ get: '/issues/:id' }, { type: 'page_number', pageParam: 'page', limit: 2 }),
+  );
+  s.shows(one('a', 1), one('b', 2));
+  const twoPages = () => {
+    let asked = 0;
+    return () => (asked++ % 2 === 0 ? [said('1'), said('2')] : 404);
+  };
+  Object.assign(s.details, {
+    '/issues/a/comments': twoPages(),
+    '/issues/b/comments': twoPages(),
+    '/issues/a': one('a', 1),
+  });
+  expect(await s.both()).toMatchObject({ state: 'partial', deleted: 1 });
+  expect([await s.live(), (await s.buried()).map(({ id }) => id)]).toEqual([null, ['b']]);
+  expect((await s.rejects()).map(({ id }) => id)).toEqual(['a']);
+  s.details['/issues/a/comments'] = [said('1')];
+  s.later(3600);
+  expect(await s.read()).toMatchObject({ state: 'completed' });
+  expect([await s.live(), await s.rejects()]).toEqual(['a/1', []]);
+});
+
+test('a 404 of an issue counts also where its list hides some', async () => {
+  await using s = await opened(trackerWith({ get: '/issues/:id', deletionsUnknown: 'the list hides closed issues' }));
+  s.shows(one('a', 1));
+  Object.assign(s.details, { '/issues/a': 404, '/issues/a/comments': 404 });
+  expect(await s.both()).toMatchObject({ state: 'completed', deleted: 1 });
+});
+
+test('a tombstone of an issue ends what its comments had failed to tell: 404, 410, or one that is malformed', async () => {
+  await using s = await opened();
+  s.shows(one('a', 1), one('b', 2), one('c', 3), one('d', 4));
+  const broken = { ...said('1'), body: ['x'] };
+  Object.assign(s.details, { '/issues/a/comments': 404, '/issues/b/comments': 410 });
+  Object.assign(s.details, { '/issues/c/comments': [broken], '/issues/d/comments': [broken] });
+  expect(await s.both()).toMatchObject({ state: 'partial' });
+  expect((await s.rejects()).map(({ id }) => id)).toEqual(['a', 'b', 'c', 'd']);
+  s.shows(one('d', 4));
+  await s.sweep();
+  s.asked();
+  expect([(await s.buried()).map(({ id }) => id), (await s.rejects()).map(({ id }) => id)]).toEqual([
+    ['a', 'b', 'c'],
+    ['d'],
+  ]);
+  s.later(24 * 3600);
+  await s.read();
+  expect(s.asked()).toEqual(['/issues/d/comments']);
+  // A 404 that was noted after the tombstone ends with the next one.
+  await s.rows(`update sync.rejects set cleared_at = null where ask_id = 'a'`);
+  s.later(24 * 3600);
+  await s.read();
+  expect(s.asked()).toEqual(['/issues/a/comments', '/issues/d/comments']);
+  expect((await s.rejects()).map(({ id }) => id)).toEqual(['d']);
 });
 
 test('comments that were read long ago are read again, because no list says that one was edited', async () => {
