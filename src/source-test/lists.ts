@@ -108,7 +108,7 @@ function listed(world: World, shelf: Shelf, query: URLSearchParams): Item[] {
   const from = startOf(meaning, query, behaviour);
   const by = behaviour.since ?? meaning.since;
   const isAfter = (ms: number) => (behaviour.inclusive ? ms >= from : ms > from);
-  const after = stream.kind === 'feed' ? placeOfId(query.get(stream.options.cursorParam) ?? '') : '';
+  const after = stream.kind === 'feed' ? placeOfId(cursorIn(query, stream.options.cursorParam, stream) ?? '') : '';
   const found = living.filter(item => {
     const version = shownOf(item, nowMs);
     if (version === undefined) return false;
@@ -131,6 +131,12 @@ function startOf({ stream }: Meaning, query: URLSearchParams, { slackMs }: Behav
   return ms - (slackMs ?? startSlackSeconds * 1000);
 }
 
+/** The cursor of a later page. The first one may have a word of the declaration: `*`, `0`. */
+function cursorIn(query: URLSearchParams, name: string, { options: { params } }: Meaning['stream']): string | null {
+  const asked = query.get(name);
+  return asked === params?.[name] ? null : asked;
+}
+
 type Shown = Readonly<Record<string, unknown>>;
 
 interface Places {
@@ -151,7 +157,7 @@ function pageOf(shelf: Shelf, all: readonly Shown[], query: URLSearchParams, pla
     records = cut(all, page * size, size);
   }
   if (pages.type === 'cursor') {
-    const token = query.get(pages.cursorParam);
+    const token = cursorIn(query, pages.cursorParam, meaning.stream);
     const descends = orderOf(shelf).descending;
     const behind = (one: Shown) => {
       if (token === null) return true;

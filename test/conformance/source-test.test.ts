@@ -161,6 +161,12 @@ const mistakesOfLimits: readonly { readonly what: string; readonly changes: Chan
   },
 ];
 
+test('a list whose first cursor is a word of the declaration is right', long, async () => {
+  const first: Changes = [...deals, ["'/deals', {", "'/deals', { params: { cursor: '*', sort: '-id' },"]];
+  const { refutations } = await tested('crm', first);
+  expect(refutations).toEqual([]);
+});
+
 describe('a limit that is read wrongly is refuted', long, () => {
   test.each(mistakesOfLimits)('$what', async ({ changes, says }) => {
     const { isRight, refutations, limits } = await tested('billing', [...events, ...changes]);

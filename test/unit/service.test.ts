@@ -292,6 +292,16 @@ const asked = (source: ReturnType<typeof shop>, ask: Partial<Ask> = {}) =>
   (source.streams[0] as ListStream<Row>).request('default', { page: 1, perPage: 2, ...ask });
 const none = () => undefined;
 
+test('the first cursor of a list, or place of a feed, stands in its parameters, and a later one takes its place', () => {
+  const paginator = { type: 'cursor', cursorParam: 'cursor', cursorPath: 'next', limit: 2 } as const;
+  const list = shop({ paginator, streams: [fullRefresh(part, '/parts', { params: { cursor: '*' } })] });
+  expect(asked(list).query).toEqual({ cursor: '*' });
+  expect(asked(list, { cursor: 'b', page: 2 }).query).toEqual({ cursor: 'b' });
+  const events = shop({ streams: [feed(gone, '/gone', { cursorParam: 'after', at: 'at', params: { after: '0' } })] });
+  expect(asked(events).query).toMatchObject({ after: '0' });
+  expect(asked(events, { cursor: '7' }).query).toMatchObject({ after: '7' });
+});
+
 test('a wrong path of the next page is an error, and no end of the list', () => {
   const paginator = { type: 'cursor', cursorParam: 'c', cursorPath: 'nxt', limit: 2 } as const;
   const request = asked(shop({ paginator, dataSelector: 'rows', streams: [fullRefresh(part, '/parts')] }));

@@ -21,7 +21,7 @@ type ById = `${string}:id${string}`;
 interface Options {
   /** Path of the records in the body. Default: that of the service. */
   readonly dataSelector?: string;
-  /** Parameters of each request. */
+  /** Parameters of each request. That of the cursor, or of the start, holds until there is a later one. */
   readonly params?: Readonly<Record<string, string>>;
   /** Default: that of the service. */
   readonly paginator?: Paginator;

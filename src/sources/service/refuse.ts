@@ -314,9 +314,11 @@ function refusePaging({ kind, record, path, options }: DeclaredStream, service: 
   if (name !== undefined)
     throw refuse(`${one} and ${other} of ${record.name} are both ${name}`, 'Name each as the service does.');
   const inPath = [...new URLSearchParams(path.split('?')[1] ?? '').keys()];
+  // Their value of `params` goes with the first request, and each later one has its own: `cursor=*`, `after=0`.
+  const mayBegin = ['startParam', 'cursorParam'];
   const fixed = Object.entries(paging).find(
     ([word, param]) =>
-      param !== undefined && (inPath.includes(param) || (word !== 'startParam' && Object.hasOwn(params, param))),
+      param !== undefined && (inPath.includes(param) || (!mayBegin.includes(word) && Object.hasOwn(params, param))),
   );
   if (fixed !== undefined)
     throw refuse(
