@@ -62,6 +62,15 @@ const sweep = {
 };
 const replyBytes = 100_000_000;
 
+/** A stream that its limits put off so often is read to no end. */
+const mostPutOff = 100;
+
+interface Place {
+  readonly url: string;
+  readonly account: string;
+  readonly signal: AbortSignal | undefined;
+}
+
 export class Mirror {
   readonly #ground: Ground;
   readonly #source: Source;
@@ -69,16 +78,18 @@ export class Mirror {
   readonly #url: string;
   readonly account: string;
   readonly connection: Connection;
+  readonly #signal: AbortSignal | undefined;
   #life = new Life();
   /** Until when the engine has put its work off. */
   #untilMs: number | undefined;
 
-  constructor(ground: Ground, source: Source, clock: TestClock, { url, account }: { url: string; account: string }) {
+  constructor(ground: Ground, source: Source, clock: TestClock, { url, account, signal }: Place) {
     this.#ground = ground;
     this.#source = source;
     this.#clock = clock;
     this.#url = url;
     this.account = account;
+    this.#signal = signal;
     this.connection = connectionTo(source, url, account);
   }
 
@@ -99,11 +110,12 @@ export class Mirror {
 
   /** Reads a stream to its end. What the engine puts off until the limits allow it is read then. */
   async read(stream: Stream, kind: Kind): Promise<StreamProgress> {
-    const read = await this.#read(stream, kind);
-    if (this.#untilMs === undefined) return read;
-    this.#clock.move(Math.max(secondMs, this.#untilMs - this.#clock.now()));
-    this.#untilMs = undefined;
-    return this.read(stream, kind);
+    for (let putOff = 0; ; putOff++) {
+      const read = await this.#read(stream, kind);
+      if (this.#untilMs === undefined || putOff === mostPutOff) return read;
+      this.#clock.move(Math.max(secondMs, this.#untilMs - this.#clock.now()));
+      this.#untilMs = undefined;
+    }
   }
 
   /** A process that is killed is followed by another one. */
@@ -117,8 +129,13 @@ export class Mirror {
         ? (await openSweep(pool, { ...of, acceptDeletions: false }, now)).run
         : await transaction(pool, client => openRun(client, { ...of, kind }, now));
     do {
-      this.#life = new Life();
-      await this.#live(this.#life, run, stream, kind);
+      this.#signal?.throwIfAborted();
+      const life = new Life();
+      this.#life = life;
+      const end = () => life.gone.abort(new Interrupted());
+      this.#signal?.addEventListener('abort', end, { once: true });
+      await this.#live(life, run, stream, kind);
+      this.#signal?.removeEventListener('abort', end);
     } while (this.#life.isOver);
     return (await readProgress(pool, run)).streams[0]!;
   }

@@ -55,6 +55,8 @@ export interface Stage {
   readonly ground: Ground;
   readonly served: Served;
   readonly told: AllTold;
+  /** Ends a play at once. */
+  readonly signal: AbortSignal | undefined;
   /** A name for the account of the next play. */
   nextAccount(): string;
 }
@@ -92,7 +94,7 @@ class Playing implements Played {
   #counts = new Map<string, number>();
 
   constructor(stage: Stage, script: Script) {
-    const { source, ground, served, told } = stage;
+    const { source, ground, served, told, signal } = stage;
     const service = serviceOf(source)!;
     this.#stage = stage;
     this.#script = script;
@@ -100,7 +102,7 @@ class Playing implements Played {
     this.#lookbackMs = lookbackSecondsOf(service) * secondMs;
     this.#rng = rngOf(script.seed);
     this.#world = new World(this.#meanings, script.behaviour, told, beginMs);
-    this.#mirror = new Mirror(ground, source, this.#clock, { url: served.url, account: stage.nextAccount() });
+    this.#mirror = new Mirror(ground, source, this.#clock, { url: served.url, account: stage.nextAccount(), signal });
     this.gate = new Gate(service.limits, this.#mirror.connection.dialect, script.behaviour, beginMs);
     this.#left = new Set(script.events);
   }

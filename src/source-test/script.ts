@@ -1,5 +1,6 @@
 /** What happens in a play, drawn from its seed. */
 
+import type { Limit } from '../sources/service/limits.ts';
 import type { Paginator } from '../sources/service/paginator.ts';
 import type { Service } from '../sources/service/service.ts';
 import { defineService } from '../sources/service/service.ts';
@@ -14,7 +15,12 @@ import type { Op } from './world.ts';
 /** Pages of a play: small worlds fill them. A page of ten or fewer has a meaning of its own for the engine. */
 const mostPerPage = 16;
 
-/** The same service with small pages. */
+/** A list that is read again from its first page would never end within fewer, and each wait costs a moment. */
+const leastRequests: Readonly<Record<Limit['per'], number>> = { second: 1, minute: 30, hour: 200, day: 200 };
+
+const wide = (limit: Limit): Limit => ({ ...limit, requests: Math.max(limit.requests, leastRequests[limit.per]) });
+
+/** The same service with small pages, and with limits that let a play end. */
 export function withSmallPages(service: Service<string>): Source {
   const small = (pages: Paginator): Paginator =>
     pages.type === 'single_page' ? pages : { ...pages, limit: Math.min(pages.limit, mostPerPage) };
@@ -24,7 +30,7 @@ export function withSmallPages(service: Service<string>): Source {
       ? ({ ...stream, options: { ...stream.options, paginator: small(paginator) } } as typeof stream)
       : stream;
   });
-  return defineService({ ...service, paginator: small(service.paginator), streams });
+  return defineService({ ...service, paginator: small(service.paginator), limits: service.limits.map(wide), streams });
 }
 
 /** The moves of a kind of stream, the likely ones more than once. */

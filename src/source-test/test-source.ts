@@ -89,7 +89,10 @@ export async function testSource(
   let refusals = 0;
   const run = async (script: Script): Promise<Played> => {
     signal?.throwIfAborted();
-    const played = await play({ source: small, ground, served, told, nextAccount: () => `play${++plays}` }, script);
+    const played = await play(
+      { source: small, ground, served, told, signal, nextAccount: () => `play${++plays}` },
+      script,
+    );
     requests += played.requests;
     refusals += played.gate.refusals;
     return played;

@@ -25,15 +25,19 @@ function textOf(name: Name, changes: Changes = []): string {
 }
 
 let files = 0;
-async function tested(name: Name, changes: Changes = [], told: AllTold = {}): Promise<Tested> {
+async function sourceOf(name: Name, changes: Changes): Promise<Source> {
   const file = join(folder, `${name}${++files}.ts`);
   writeFileSync(
     file,
     textOf(name, changes).replaceAll("'shelfdesk/source'", `'${join(root, 'src/sources/declare.ts')}'`),
   );
-  const [source] = Object.values((await import(file)) as Record<string, Source>);
+  return Object.values((await import(file)) as Record<string, Source>)[0]!;
+}
+
+async function tested(name: Name, changes: Changes = [], told: AllTold = {}): Promise<Tested> {
+  const source = await sourceOf(name, changes);
   await using db = await freshDatabase();
-  return await testSource(source!, { url: db.url, told });
+  return await testSource(source, { url: db.url, told });
 }
 
 /** All streams but these are left out. */
@@ -165,6 +169,33 @@ test('a list whose first cursor is a word of the declaration is right', long, as
   const first: Changes = [...deals, ["'/deals', {", "'/deals', { params: { cursor: '*', sort: '-id' },"]];
   const { refutations } = await tested('crm', first);
   expect(refutations).toEqual([]);
+});
+
+test.each(["{ per: 'hour', requests: 3, remaining: 'X-Left', resets: 'X-Reset' }", "{ per: 'minute', requests: 1 }"])(
+  'a service of %s is played to its end',
+  long,
+  async limit => {
+    const { limits: kept, refutations } = await tested('crm', [...deals, ['perHour(1000)', limit]]);
+    expect([refutations, kept.wrong]).toEqual([[], []]);
+  },
+);
+
+test('a test ends at once when it is told to, also within a play', long, async () => {
+  const gone = new AbortController();
+  const reason = new Error('the test is told to end');
+  const source = await sourceOf('billing', events);
+  await using db = await freshDatabase();
+  let played = 0;
+  const testing = testSource(source, {
+    ...{ url: db.url, signal: gone.signal },
+    tell: () => {
+      // A moment later a play is on its way.
+      played++;
+      setImmediate(() => gone.abort(reason));
+    },
+  });
+  await expect(testing).rejects.toBe(reason);
+  expect(played).toBe(1);
 });
 
 describe('a limit that is read wrongly is refuted', long, () => {
