@@ -4,17 +4,23 @@ import { type Limit, lengthMs, longestOf } from '../sources/service/limits.ts';
 import type { Behaviour } from './behaviour.ts';
 import { secondMs } from './world.ts';
 
-/** What a header tells, by its name. */
+/** What a header tells, by its name: only words that mean one thing. A name that fits what is declared is never held against it. */
 const meanings = [
-  ['resets', /reset|retry|expire/i],
-  ['remaining', /remain|left|avail/i],
-  ['used', /used|usage|consum/i],
+  [
+    'resets',
+    /reset|retry|expire|(seconds|secs|time|ms|millis)[-_]?(left|remaining)|(left|remaining)[-_]?(seconds|secs|time|ms)/i,
+  ],
+  ['remaining', /remain|left|avail|unused/i],
+  ['used', /(?<![a-z])used|usage|consum/i],
   // `X-Rate-Limit` may be anything.
   ['allowed', /(?<!rate)[-_]limit$|max/i],
 ] as const;
 type Meaning = (typeof meanings)[number][0];
 
-const byName = (name: string): Meaning | undefined => meanings.find(([, pattern]) => pattern.test(name))?.[0];
+const byName = (name: string, declared: Meaning | undefined): Meaning | undefined => {
+  const fits = meanings.flatMap(([meaning, pattern]) => (pattern.test(name) ? [meaning] : []));
+  return declared !== undefined && fits.includes(declared) ? declared : (fits[0] ?? declared);
+};
 
 /** Names of the headers that a declaration reads, in small letters, with what each of them tells. */
 export function headersOf(limits: readonly Limit[], { rate }: Pick<Dialect, 'rate'>): Map<string, Meaning> {
@@ -24,10 +30,13 @@ export function headersOf(limits: readonly Limit[], { rate }: Pick<Dialect, 'rat
     return '1';
   });
   const { remaining, resets } = longestOf(limits) ?? {};
-  const declared = { [`${remaining}`.toLowerCase()]: 'remaining', [`${resets}`.toLowerCase()]: 'resets' } as const;
+  const declared: Readonly<Record<string, Meaning>> = {
+    [`${remaining}`.toLowerCase()]: 'remaining',
+    [`${resets}`.toLowerCase()]: 'resets',
+  };
   return new Map(
     [...asked].flatMap(name => {
-      const meaning = name === 'date' || name === 'retry-after' ? undefined : (byName(name) ?? declared[name]);
+      const meaning = name === 'date' || name === 'retry-after' ? undefined : byName(name, declared[name]);
       return meaning === undefined ? [] : [[name, meaning] as const];
     }),
   );
