@@ -329,8 +329,15 @@ describe('the command', long, () => {
     mkdirSync(join(home, 'sources'), { recursive: true });
     const contacts: Changes = [["    fullRefresh(deal, '/deals', { updatedAt: 'updated_at' }),\n", '']];
     writeFileSync(join(home, 'sources/crm.ts'), textOf('crm', contacts));
-    const tried = { source: 'crm', findings: [{ stream: 'contacts', tells: { order: 'declared' } }] };
-    writeFileSync(join(home, 'tried.json'), JSON.stringify(tried));
+    const tried = (file: string, finding: object, ended: string | null = null) => {
+      const seen = { weight: 'seen', stream: 'contacts', what: 'it is in order', tells: { order: 'declared' } };
+      writeFileSync(join(home, file), JSON.stringify({ source: 'crm', ended, findings: [{ ...seen, ...finding }] }));
+    };
+    tried('tried.json', {});
+    tried('wrong.json', { weight: 'wrong', what: 'it is out of order' });
+    tried('other.json', { stream: 'people' });
+    tried('word.json', { tells: { order: 'sideways' } });
+    tried('ended.json', {}, 'no answer. Look at the address.');
     const wrong: Changes = [
       ['perHour(1000)', "perHour(1000, { remaining: 'X-Limit' })"],
       ["name: 'crm'", "name: 'wrong'"],
@@ -341,6 +348,16 @@ describe('the command', long, () => {
   });
   const run = (...args: string[]) =>
     program.run({ args: ['source', 'test', ...args], env: { SHELFDESK_SOURCES: 'sources', NO_COLOR: '1' } });
+
+  test.each([
+    ['wrong.json', 'the try has found contacts wrong: it is out of order'],
+    ['other.json', 'crm has no stream people'],
+    ['word.json', 'findings.0.tells.order'],
+    ['ended.json', 'a try that ended early: no answer'],
+  ])('refuses %s, a try that does not tell how the service behaves', async (file, says) => {
+    const { code, stderr } = await run('crm', '--tried', file);
+    expect([code, stderr]).toEqual([2, expect.stringContaining(says)]);
+  });
 
   test('says what is right, with 0, and what is refuted, with 1 and its reason', async () => {
     const right = await run('crm', '--tried', 'tried.json');

@@ -44,8 +44,9 @@ export function addTestSource(source: Command, deps: Deps, act: Act): void {
     )
     .action(
       act(async (name: string, options: Options) => {
-        const { source: chosen } = declared(name);
-        const told = options.tried === undefined ? {} : toldIn(options.tried, name);
+        const { source: chosen, service } = declared(name);
+        const names = service.streams.map(({ record }) => record.name);
+        const told = options.tried === undefined ? {} : toldIn(options.tried, name, names);
         const { testSource } = await import('../../source-test/test-source.ts');
         const tested = await inOwnDatabase(deps.signal, url =>
           testSource(chosen, {
@@ -91,13 +92,25 @@ const number = (least: number) => (text: string) => {
   return value;
 };
 
-const findings = z.object({
+/** As the type `Tells`. */
+const tells = z.strictObject({
+  order: z.enum(['declared', 'id', 'descending']).optional(),
+  since: z.literal('ignored').optional(),
+  inclusive: z.boolean().optional(),
+  grainMs: z.number().optional(),
+  slackMs: z.number().optional(),
+  cap: z.number().optional(),
+});
+const tries = z.object({
   source: z.string(),
-  findings: z.array(z.object({ stream: z.string().nullable(), tells: z.record(z.string(), z.unknown()).nullable() })),
+  ended: z.string().nullable(),
+  findings: z.array(
+    z.object({ weight: z.string(), stream: z.string().nullable(), what: z.string(), tells: tells.nullable() }),
+  ),
 });
 
-/** What a try has told of each stream. Throws UsageError for another file. */
-function toldIn(file: string, source: string): AllTold {
+/** What a try has told of each stream. Throws UsageError for another file, and for a try after which something has to be mended. */
+function toldIn(file: string, source: string, streams: readonly string[]): AllTold {
   const remedy = `Name what \`npx shelfdesk source try ${source} --json\` has printed.`;
   let text: unknown;
   try {
@@ -105,10 +118,24 @@ function toldIn(file: string, source: string): AllTold {
   } catch (error) {
     throw new UsageError(`${file} cannot be read: ${messageOf(error)}`, remedy);
   }
-  const { data } = findings.safeParse(text);
-  if (data?.source !== source) throw new UsageError(`${file} is no try of ${source}`, remedy);
+  if ((text as { source?: unknown } | null)?.source !== source)
+    throw new UsageError(`${file} is no try of ${source}`, remedy);
+  const { data, error } = tries.safeParse(text);
+  if (data === undefined) {
+    const [{ path, message }] = error.issues as [z.core.$ZodIssue];
+    throw new UsageError(`${file}: ${path.join('.')}: ${message}`, remedy);
+  }
+  if (data.ended !== null)
+    throw new UsageError(`${file} is a try that ended early: ${data.ended}`, 'Mend what it names, and try again.');
   const told: Record<string, object> = {};
-  for (const { stream, tells } of data.findings) if (stream !== null) told[stream] = { ...told[stream], ...tells };
+  for (const { weight, stream, what, tells } of data.findings) {
+    const of = stream ?? 'the service';
+    if (stream !== null && !streams.includes(stream))
+      throw new UsageError(`${file}: ${source} has no stream ${stream}`, `Try it again: it has ${streams.join(', ')}.`);
+    if (weight === 'wrong')
+      throw new UsageError(`${file}: the try has found ${of} wrong: ${what}`, 'Mend it first, and try again.');
+    if (stream !== null) told[stream] = { ...told[stream], ...tells };
+  }
   return told;
 }
 
