@@ -140,7 +140,7 @@ const ofService = (record: AnyRecord): AnyRecord => ({
 });
 
 /** Without these fields an event says nothing. */
-function withNeeded(record: AnyRecord, { deletes, at }: FeedOptions<Any>): AnyRecord {
+function withNeeded(record: AnyRecord, { deletes, at }: Partial<FeedOptions<Any>> = {}): AnyRecord {
   const needed: unknown[] = [at, deletes?.id, deletes?.at, ...(deletes && 'type' in deletes ? [deletes.type] : [])];
   return withFields(record, (facts, name) => (needed.includes(name) ? { ...facts, needed: true } : facts));
 }

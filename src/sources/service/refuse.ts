@@ -12,7 +12,7 @@ import type {
   FullRefreshOptions,
   IncrementalOptions,
 } from './declared.ts';
-import { type Limit, longestOf } from './limits.ts';
+import { type Limit, lengthMs, longestOf } from './limits.ts';
 import { isName, longestName, takenSchema } from './names.ts';
 import { missingIn, type Paginator, wholeReader, wordsOf } from './paginator.ts';
 import type { Service } from './service.ts';
@@ -36,9 +36,25 @@ export function refuseWrong(service: Service<string>): void {
     [!Array.isArray(streams) || streams.length === 0, 'it has no streams', 'Declare its lists as streams.'],
     [takenSchema.test(name), 'a schema of this name is there already', 'Give the source another name.'],
     [!(Number.isFinite(lookbackSeconds) && lookbackSeconds >= 0), 'lookbackSeconds is no time', 'Give it a number.'],
+    [
+      paginator === undefined,
+      'it has no paginator',
+      "Declare how its lists are paged: { type: 'single_page' } where they are not.",
+    ],
+    [
+      keyHeader !== undefined && dialect.authorization !== undefined,
+      'keyHeader and dialect.authorization both say how the key is sent',
+      'Leave one of them out.',
+    ],
     [isNoHeader(keyHeader), `${keyHeader} is no name of a header`, 'Name the header that carries the key.'],
   ];
   refuseIf(rules, refuse);
+  const bare = streams.find(({ kind, options }) => options === undefined && kind !== 'full refresh');
+  if (bare !== undefined)
+    throw refuse(
+      `${bare.record.name} has no options`,
+      'Write them behind its path, as the reference of declarations has them.',
+    );
   refuseLimits(limits, refuse);
   for (const pages of [paginator, ...streams.flatMap(({ options }) => options.paginator ?? [])])
     refusePages(pages, refuse);
@@ -104,6 +120,10 @@ function refuseLimits(limits: readonly Limit[], refuse: Refuse): void {
   for (const one of limits) {
     const { per, remaining, resets } = one;
     refuseUnknown(one, Object.keys(inLimit), 'a limit', refuse);
+    if (!Object.hasOwn(lengthMs, per))
+      throw refuse(`a limit is per ${per}`, `Take one of ${Object.keys(lengthMs).join(', ')}.`);
+    if (remaining !== undefined && remaining.toLowerCase() === resets?.toLowerCase())
+      throw refuse(`remaining and resets are both ${remaining}`, 'Name each header as the replies have it.');
     const [word] = Object.entries({ remaining, resets }).find(([, header]) => header !== undefined) ?? [];
     if (word !== undefined && one !== longestOf(limits))
       throw refuse(`${word} tells of a limit that is not the longest`, 'Name the headers of the longest limit.');
@@ -191,7 +211,7 @@ function refuseOptions({ kind, record: { name, fields }, options }: DeclaredStre
   const factsOf: FactsOf = field => (fields as Readonly<Record<string, Facts | undefined>>)[String(field)];
   const rules: Rule[] = [
     [
-      (isTimed || kind === 'feed') && !Object.hasOwn(options, needed),
+      (isTimed || kind === 'feed') && !(options as Partial<Options>)[needed],
       `${name} has no ${needed}`,
       `Name the parameter as ${needed}.`,
     ],
