@@ -243,7 +243,7 @@ def table(results):
     text += ["", "## Wrong tickets", ""]
     text += ["Tickets that are lost, stale, phantom or doubled at the end, and living ones that were deleted on the way: the median of the seeds, with the range. Bold: not 0."]
     text += ["Left out are messages, customers, and, where a scenario has no nightly run, silent edits and deletions, which no list by time shows: the tables of the scenarios count them."]
-    text += ["An empty cell was not run: some variants differ from another one in some scenarios only. Each table below says of how many seeds a row is made, and the last part with what.", "", *overview(results), *ours(results)]
+    text += ["An empty cell was not run: some variants differ from another one in some scenarios only, and others were not tried there yet. Each table below says of how many seeds a row is made, and the last part with what.", "", *overview(results), *ours(results)]
     for scenario, about in SCENARIOS.items():
         rows = grouped(results, scenario)
         if not rows:
