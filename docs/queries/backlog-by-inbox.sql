@@ -8,7 +8,7 @@ days as materialized (
   from (select account_key, time_zone from analytics.dim_account union select account_key, time_zone from analytics.dim_inbox) z
   join analytics.completeness c on c.account_id = z.account_key and c.source = 'helpdesk' and c.stream = 'tickets'
   group by z.account_key)
-select coalesce(i.inbox_name, case when b.state is null then 'unknown' else 'no inbox' end) as inbox,
+select coalesce(case when (select count(*) from analytics.dim_account) > 1 then i.account_key || ': ' else '' end || i.inbox_name, case when b.state is null then 'unknown' else 'no inbox' end) as inbox,
   coalesce(sum(b.tickets) filter (where b.date_key = d.today - 28), 0)::int as four_weeks_ago,
   coalesce(sum(b.tickets) filter (where b.date_key = d.today), 0)::int as now
 from days d

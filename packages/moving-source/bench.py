@@ -30,7 +30,7 @@ from urllib.request import Request, urlopen
 
 import postgres
 from scenarios import LOOKBACK_SECONDS, RECOVERY_SECONDS, RHYTHM_SECONDS, SCENARIOS
-from table import table, wrong
+from table import ENDED, table, wrong
 from warehouse import Given, Own
 
 HERE = Path(__file__).resolve().parent
@@ -181,7 +181,7 @@ class Run:
                 elif (kill_after and now - begun > kill_after) or now - self.begun > LONGEST_SECONDS:
                     os.killpg(process.pid, 9)
                     _, _, used = os.wait4(process.pid, 0)
-                    status = "killed" if kill_after else "ended by the benchmark"
+                    status = "killed" if kill_after else ENDED
                 elif stays and (enough if look else now - begun > stays):
                     code, used = end(process, SIGTERM)
                     status = os.waitstatus_to_exitcode(code)

@@ -40,10 +40,10 @@ comment on column analytics.dim_account.time_zone is
 comment on column analytics.dim_account.mirrored_since is
   'The mirror covers records from this time on; null: all records.';
 
--- Reports show names: two inboxes of one name would become one.
+-- Reports show names: two inboxes of one name would become one. Each account names its own, so that no account changes what another shows.
 create or replace view analytics.dim_inbox with (security_barrier) as
 select n.account_id || '/' || n.id as inbox_key, n.account_id as account_key, n.id as inbox_id,
-  n.name || case when count(*) over (partition by n.name) > 1 then ' (' || n.account_id || '/' || n.id || ')' else '' end as inbox_name, z.time_zone
+  n.name || case when count(*) over (partition by n.account_id, n.name) > 1 then ' (' || n.id || ')' else '' end as inbox_name, z.time_zone
 from (
   select i.account_id, i.id, coalesce(sync.masked_title(i.name, (select inner_key from sync.secret_salt), (select outer_key from sync.secret_salt)), i.id) as name
   from helpdesk.inboxes i
@@ -54,7 +54,7 @@ comment on column analytics.dim_inbox.inbox_key is 'Key of the inbox: account an
 comment on column analytics.dim_inbox.account_key is 'The account; joins analytics.dim_account.account_key.';
 comment on column analytics.dim_inbox.inbox_id is 'Id at the source.';
 comment on column analytics.dim_inbox.inbox_name is
-  'Name; the id while no reply has shown a name. Where several inboxes have one name, inbox_key stands behind it, so that each name is one inbox.';
+  'Name; the id while no reply has shown a name. Where several inboxes of an account have one name, inbox_id stands behind it, so that each name is one inbox of the account.';
 comment on column analytics.dim_inbox.time_zone is
   'Time zone for days and hours of the tickets of the inbox: that of its own calendar, or of the account.';
 
@@ -129,7 +129,7 @@ comment on column analytics.dim_customer.is_mirrored is
 
 create or replace view analytics.dim_label with (security_barrier) as
 select n.account_id || '/' || n.id as label_key, n.account_id as account_key, n.id as label_id,
-  n.name || case when count(*) over (partition by n.name) > 1 then ' (' || n.account_id || '/' || n.id || ')' else '' end as label_name
+  n.name || case when count(*) over (partition by n.account_id, n.name) > 1 then ' (' || n.id || ')' else '' end as label_name
 from (
   select l.account_id, l.id, coalesce(sync.masked_title(l.name, (select inner_key from sync.secret_salt), (select outer_key from sync.secret_salt)), l.id) as name
   from helpdesk.labels l
@@ -139,7 +139,7 @@ comment on column analytics.dim_label.label_key is 'Key of the label: account an
 comment on column analytics.dim_label.account_key is 'The account; joins analytics.dim_account.account_key.';
 comment on column analytics.dim_label.label_id is 'Id at the source.';
 comment on column analytics.dim_label.label_name is
-  'Name; the id while no reply has shown a name. Where several labels have one name, label_key stands behind it, so that each name is one label.';
+  'Name; the id while no reply has shown a name. Where several labels of an account have one name, label_id stands behind it, so that each name is one label of the account.';
 
 create or replace view analytics.dim_shelf with (security_barrier) as
 select s.account_id || '/' || s.owner_id || '/' || s.id as shelf_key, s.account_id as account_key, s.owner_id, s.id as shelf_id,

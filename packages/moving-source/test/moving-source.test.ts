@@ -291,6 +291,15 @@ test('the table is made of the results', async context => {
   expect(await readFile(join(folder, 'results/README.md'), 'utf8')).toBe(stdout);
 });
 
+test('a cell shows the median of the seeds, with a half where it is one', async context => {
+  await needPython(context);
+  const cells = 'spread([0, 12]), spread([2, 1]), spread([4, 4]), spread([1.36, 1.38]), spread([None])';
+  const { stdout } = await run('python3', ['-c', `from table import spread; print(${cells}, sep="|")`], {
+    cwd: folder,
+  });
+  expect(stdout.trim().split('|')).toEqual(['6 (0–12)', '1.5 (1–2)', '4', '1.37 (1.36–1.38)', '–']);
+});
+
 test('beyond its credits a request is refused, and the headers say until when', async context => {
   await using server = await startServer(context);
   await server.post('start', { world, seed: 4, pace: { ...pace, credits: 3, period_seconds: 1000 } });

@@ -199,14 +199,15 @@ select r.account_id, r.ticket_id, r.metric, r.turn, r.customer_id, r.inbox_id, r
       when r.calendar is null then r.seconds - r.error_seconds
       when r.error_seconds is not null then r.before_closed - r.before_begins end, r.target_seconds,
       r.until - to_seconds(r.error_seconds), r.due_at) then 'missed'
-    else 'uncertain' end as outcome
+    else 'uncertain' end as outcome,
+  case when r.is_reply then r.messages_complete else not r.is_done or r.last_closing_seen end as is_counted
 from due r;
 
 create or replace view analytics.fact_targets as
 select concat_ws('/', g.account_id, g.ticket_id, g.metric, case when g.metric = 'next_reply' then g.turn end) as target_key, t.ticket_key, t.account_key,
   t.customer_key, t.inbox_key, t.user_key, t.created_date, timezone(coalesce(own.time_zone, z.time_zone), g.begins_at)::date as begins_date, g.created_at,
   g.metric, g.turn, g.target_seconds, g.in_business_time, g.is_done, g.begins_at, g.due_at, g.seconds,
-  g.error_seconds, g.outcome, g.messages_complete
+  g.error_seconds, g.outcome, g.messages_complete, g.is_counted
 from analytics.ticket_targets g
 join analytics.fact_tickets t on t.account_key = g.account_id and t.ticket_id = g.ticket_id
 left join analytics.inbox_zones own on own.account_id = g.account_id and own.inbox_id = g.inbox_id

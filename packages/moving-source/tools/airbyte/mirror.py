@@ -15,7 +15,9 @@ from airbyte.caches import PostgresCache
 
 here, state = Path(__file__).resolve().parent, os.environ["STATE"]
 text = (here / "manifest.yaml").read_text()
-manifest = yaml.safe_load(text.replace("PERIOD", os.environ["PERIOD"]).replace("CREDITS", os.environ["CREDITS"]))
+for word, value in (("PERIOD", "PERIOD"), ("CREDITS", "CREDITS"), ("ORDER", "SORT")):
+    text = text.replace(word, os.environ[value])
+manifest = yaml.safe_load(text)
 if os.environ["UNTIL"] == "empty page":  # The reference of PageIncrement has `page_size` as optional. Without it pages end with an empty one.
     pages = manifest["definitions"]["pages"]
     del pages["page_size_option"], pages["pagination_strategy"]["page_size"]
