@@ -77,8 +77,8 @@ export interface Batch {
    * PostgreSQL refuses.
    */
   readonly text: (places: readonly number[], care: Care) => string;
-  /** The same for the care `as it came`, in UTF-8, in parts. Without it, or where it answers undefined, the text serves. */
-  readonly bytes?: (places: readonly number[]) => readonly Buffer[] | undefined;
+  /** The same for the care `as it came`, in UTF-8. Without it, or where it answers undefined, the text serves. */
+  readonly bytes?: (places: readonly number[]) => Buffer | undefined;
   /** JSON text of one record as the source sent it, readable or not. */
   readonly record: (place: number) => string;
   /** Further parameters of the merge ($8…) for the records at these places. */

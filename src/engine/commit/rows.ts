@@ -33,8 +33,8 @@ interface Sent<Text = string> {
   readonly way: Way;
 }
 
-/** Parts are of a text in UTF-8. */
-type Came = string | readonly Buffer[];
+/** Bytes are those of the text in UTF-8. */
+type Came = string | Buffer;
 
 /** What its merge tells: see `Merge`. */
 interface Merged extends Sent<Came> {
@@ -157,7 +157,7 @@ async function merge({ client, claim, at }: Tx<Writer>, page: Sent<Came>): Promi
 }
 
 /** A parameter in bytes is sent in PostgreSQL's own form of jsonb: the number of the form, and the text. */
-const jsonb = (text: Came) => (typeof text === 'string' ? text : Buffer.concat([formOfJsonb, ...text]));
+const jsonb = (text: Came) => (typeof text === 'string' ? text : Buffer.concat([formOfJsonb, text]));
 const formOfJsonb = Buffer.from([1]);
 
 const trueBy = ({ trueByMs }: Moment) => (trueByMs === undefined ? null : new Date(trueByMs));

@@ -44,7 +44,7 @@ export function listBatch(stream: ListStream<Row>, ask: Ask, reply: Reply<Row>):
     ...{ merge: stream.merge, filter: stream.personal },
     records: readable(reply.records, reply.unreadable),
     text: places => (places.length === arrived ? `${bytes}` : arrayOf(places.map(place => all()[place]!))),
-    bytes: places => (places.length === arrived ? [bytes] : undefined),
+    bytes: places => (places.length === arrived ? bytes : undefined),
     record: place => all()[place]!,
     parameters: () => stream.parameters?.(ask, shownBy) ?? [],
   };
@@ -99,7 +99,7 @@ export function joinBatches(batches: readonly Batch[]): Batch {
   const placesOf = (batch: Batch) => batch.records.map(({ place }) => place);
   const inner = (batch: Batch, care: Care) => batch.text(placesOf(batch), care).trim().slice(1, -1);
   const came = (batch: Batch) =>
-    Buffer.concat(batch.bytes?.(placesOf(batch)) ?? [Buffer.from(batch.text(placesOf(batch), 'as it came'))]);
+    batch.bytes?.(placesOf(batch)) ?? Buffer.from(batch.text(placesOf(batch), 'as it came'));
   const parameters = once(() => {
     const [first = [], ...rest] = batches.map(batch => batch.parameters(placesOf(batch)));
     return first.map((one, i) => (Array.isArray(one) ? [one, ...rest.map(each => each[i])].flat() : one));
@@ -117,11 +117,15 @@ export function joinBatches(batches: readonly Batch[]): Batch {
   };
 }
 
-/** One array of the elements of these, in parts. */
-const joined = (arrays: readonly Buffer[]): Buffer[] => [
-  ...arrays.flatMap((one, i) => [mark[i === 0 ? '[' : ','], one.subarray(one.indexOf('[') + 1, one.lastIndexOf(']'))]),
-  mark[']'],
-];
+/** One array of the elements of these. */
+const joined = (arrays: readonly Buffer[]): Buffer =>
+  Buffer.concat([
+    ...arrays.flatMap((one, i) => [
+      mark[i === 0 ? '[' : ','],
+      one.subarray(one.indexOf('[') + 1, one.lastIndexOf(']')),
+    ]),
+    mark[']'],
+  ]);
 const mark = { '[': Buffer.from('['), ',': Buffer.from(','), ']': Buffer.from(']') };
 
 /** The same batch, reduced to ids for these records. */
