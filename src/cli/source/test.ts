@@ -13,6 +13,7 @@ import { exitCodes, Interrupted, messageOf, ShelfdeskError, UsageError } from '.
 import type { AllTold } from '../../source-test/behaviour.ts';
 import type { Line } from '../../source-test/play.ts';
 import type { Refutation, Tested } from '../../source-test/test-source.ts';
+import { tells } from '../../sources/try/finding.ts';
 import { count } from '../../words.ts';
 import { type Act, type Deps, jsonOption, note } from '../command.ts';
 import { print, printJson, printLines, say, style, tableOf } from '../output/terminal.ts';
@@ -92,15 +93,6 @@ const number = (least: number) => (text: string) => {
   return value;
 };
 
-/** As the type `Tells`. */
-const tells = z.strictObject({
-  order: z.enum(['declared', 'id', 'descending']).optional(),
-  since: z.literal('ignored').optional(),
-  inclusive: z.boolean().optional(),
-  grainMs: z.number().optional(),
-  slackMs: z.number().optional(),
-  cap: z.number().optional(),
-});
 const tries = z.object({
   source: z.string(),
   ended: z.string().nullable(),

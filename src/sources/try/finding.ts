@@ -1,4 +1,5 @@
 /** What a try of a source finds, and how it is noted. A finding names fields, types and ids, and no other value of a record. */
+import { z } from 'zod';
 
 /**
  * `wrong`: the service does otherwise than declared, and the mirror would be wrong. `note`: the declaration can be better.
@@ -7,19 +8,20 @@
  */
 export type Weight = 'wrong' | 'note' | 'seen' | 'open' | 'untried';
 
-/** How the service behaves, for `source test`. Undefined: nothing tells. */
-export interface Tells {
-  readonly order?: 'declared' | 'id' | 'descending';
-  readonly since?: 'ignored';
+/** How the service behaves, for `source test`, which reads it from a file. What is left out nothing tells. */
+export const tells = z.strictObject({
+  order: z.enum(['declared', 'id', 'descending']).exactOptional(),
+  since: z.literal('ignored').exactOptional(),
   /** Whether the start of a list includes its own time. */
-  readonly inclusive?: boolean;
+  inclusive: z.boolean().exactOptional(),
   /** Times are compared in whole steps of this. */
-  readonly grainMs?: number;
+  grainMs: z.number().exactOptional(),
   /** A list begins so much earlier than it is asked for. */
-  readonly slackMs?: number;
+  slackMs: z.number().exactOptional(),
   /** The largest page, as a share of what is declared. */
-  readonly cap?: number;
-}
+  cap: z.number().exactOptional(),
+});
+export type Tells = Readonly<z.infer<typeof tells>>;
 
 export interface Finding {
   readonly weight: Weight;
