@@ -8,7 +8,7 @@ import '../../../src/sources/books/shelves/shelf-loop.ts';
 import '../../../src/engine/deletions/sweep.ts';
 import '../../../src/engine/details/read-details.ts';
 import '../../../src/engine/details/replay-reply.ts';
-import '../../../src/engine/verify/details/audit-details.ts';
+import '../../../src/engine/verify/audit/audit-stream.ts';
 import '../../../src/engine/verify/details/verify-stream.ts';
 
 import { setImmediate as everybodyWaits } from 'node:timers/promises';

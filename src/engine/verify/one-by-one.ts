@@ -3,9 +3,9 @@
 import { Spent } from '../../errors.ts';
 import { type Context, sourceNow } from '../context.ts';
 import { type StreamKey, sourceOfKey } from '../database/stream-key.ts';
+import { isFree } from './audit/is-free.ts';
 import type { Look } from './compare-reply.ts';
 import { countFindings, noteUnread } from './findings.ts';
-import { isFree } from './is-free.ts';
 import { placeOf } from './verifications.ts';
 
 /** Ids per query. */

@@ -8,9 +8,9 @@ import { query } from '../database/sql.ts';
 import type { StreamKey } from '../database/stream-key.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
+import { waitWhile } from './audit/is-free.ts';
 import type { Look, Subject, Verdict } from './compare-reply.ts';
 import { type Rows, type Standing, standingIn } from './findings.ts';
-import { waitWhile } from './is-free.ts';
 
 /** Longest wait for another run. */
 const patienceMs = 15 * 60_000;

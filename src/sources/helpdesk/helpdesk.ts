@@ -73,7 +73,7 @@ export const helpdesk: Source<HelpdeskPart> = {
         audit: {
           async read(ctx, claim) {
             const { ticketsPerHour: perHour, messagesAgeMs: ageMs } = helpdeskOf(ctx).audit;
-            const { auditDetails } = await import('../../engine/verify/details/audit-details.ts');
+            const { auditDetails } = await import('../../engine/verify/audit/audit-stream.ts');
             const again = ageMs === undefined ? undefined : { ageMs };
             return auditDetails(ctx, claim, { of: tickets, details: messages }, { perHour, again });
           },

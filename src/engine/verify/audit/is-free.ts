@@ -1,6 +1,6 @@
 /** An audit uses credits that nothing else needs. */
-import { type Context, sourceOf } from '../context.ts';
-import { othersWant } from './findings.ts';
+import { type Context, sourceOf } from '../../context.ts';
+import { othersWant } from '../findings.ts';
 
 /** A fresh run takes seconds. An audit waits this long for its end. */
 const patienceMs = 20_000;

@@ -11,10 +11,10 @@ import { noteSwept } from '../../deletions/swept-ranges.ts';
 import { Pending } from '../../details/pending.ts';
 import type { Claim } from '../../runs/claims.ts';
 import type { Look } from '../compare-reply.ts';
-import { isFree } from '../is-free.ts';
+import { oldestAsOf } from '../details/chosen-records.ts';
+import { type Compared, examineDetail } from '../details/examine-detail.ts';
 import { examineSample, liveOf } from '../one-by-one.ts';
-import { oldestAsOf } from './chosen-records.ts';
-import { type Compared, examineDetail } from './examine-detail.ts';
+import { isFree } from './is-free.ts';
 
 /** Records per query of the oldest members. */
 const batchSize = 100;
