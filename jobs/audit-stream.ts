@@ -8,7 +8,8 @@ export const auditStream = defineJob({
   name: 'audit-stream',
   payload: z.object({ account: z.string(), run: z.int(), stream: jobStream }),
   run: async (job, work) => {
-    const { readsOf, runStream } = await import('../src/engine/load/run-stream.ts');
-    return runStream(job, work, readsOf(streamOf(work.stream), 'audit'));
+    const { runStream } = await import('../src/engine/load/run-stream.ts');
+    const audit = await import('../src/engine/verify/audit/audit-stream.ts');
+    return runStream(job, work, { read: (ctx, claim) => audit.auditStream(ctx, claim, streamOf(work.stream)) });
   },
 });

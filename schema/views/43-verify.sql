@@ -110,7 +110,7 @@ comment on view sync.audit_confidence is
   'Confidence from the random comparisons of the last seven days: the upper bound, at 95 %, of the share of stored records that differ from the source in a field. The bound does not cover records that are not stored or could not be fetched.';
 comment on column sync.audit_confidence.account_id is 'The account.';
 comment on column sync.audit_confidence.stream is
-  'tickets, customers or volumes (on a shelf); messages: one record is a ticket with complete messages and attachments; shelves: one record is a shelf with its contents.';
+  'tickets, customers or volumes (on a shelf); messages: one record is a ticket with complete messages and attachments, and so for details of other sources; shelves: one record is a shelf with its contents.';
 comment on column sync.audit_confidence.field is 'A field with differences; '''' stands for any field.';
 comment on column sync.audit_confidence.checked is 'Number of compared records, each counted once.';
 comment on column sync.audit_confidence.differed is
@@ -122,7 +122,7 @@ comment on column sync.audit_confidence.at_most_percent is
 comment on column sync.audit_confidence.as_of is 'The oldest comparison that counts, by the source''s clock.';
 comment on table sync.verifications is 'Request and forecast of each `verify` run.';
 comment on column sync.verifications.sample is
-  'Number of records drawn at random for each of tickets, customers, shelves and volumes; null: all records.';
+  'Number of records drawn at random for each stream whose records, or their details, can be asked for one by one, such as tickets, customers, shelves and volumes; null: all records.';
 comment on column sync.verifications.repair is 'True if the run repairs differences.';
 comment on column sync.verifications.credits is
   'Credits that the stored rows cost, announced at the start; for the catalog, requests.';

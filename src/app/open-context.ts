@@ -124,12 +124,12 @@ interface SourceDeps {
 
 export function openSource(declaration: Source, connection: Connection, deps: SourceDeps): OpenSource {
   const { name, label } = declaration;
-  const { own, dialect, baseUrl, lookbackMs, sinceMs, ...rules } = connection;
+  const { own, dialect, baseUrl, lookbackMs, sinceMs, audit, ...rules } = connection;
   const { ways } = deps;
   const token = connection.token?.over?.(ways) ?? connection.token;
   const budget = makeBudget({ ...deps, ...rules, pg: deps.ledger, label, source: name, timeoutMs });
   return {
-    ...{ name, declaration, lookbackMs, sinceMs },
+    ...{ name, declaration, lookbackMs, sinceMs, audit },
     limits: rules.limits,
     longestWaitMs: rules.longestWaitMs,
     send: makeSend({

@@ -37,7 +37,7 @@ export interface Context {
 /** A configured source. A source adds settings of its own to this. */
 export interface OpenSource {
   readonly name: string;
-  readonly declaration: Pick<Source, 'audit' | 'forecast' | 'label' | 'unit'>;
+  readonly declaration: Pick<Source, 'forecast' | 'label' | 'unit'>;
   readonly limits: Limits;
   /** The longest wait for quota; undefined: as long as it takes. */
   readonly longestWaitMs?: number | undefined;
@@ -46,10 +46,19 @@ export interface OpenSource {
   readonly lookbackMs: number;
   /** Start of the mirror of this source; undefined: everything. */
   readonly sinceMs?: Ms | undefined;
+  /** What its audit may use; undefined: it has none. */
+  readonly audit?: AuditConfig | undefined;
   /** Notifies readers of this process that new rows are stored. */
   readonly stored: Bell;
   /** Lets one request through although the quota is spent: a person asked for it. */
   thaw(): Promise<void>;
+}
+
+export interface AuditConfig {
+  /** Random records of each stream that are compared in an hour. */
+  readonly perHour: number;
+  /** Details that were read longer ago are read again; undefined: as the share of re-reading allows. */
+  readonly againMs?: Ms | undefined;
 }
 
 export interface SweepConfig {

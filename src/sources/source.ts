@@ -14,7 +14,7 @@ import type { Limits } from '../engine/budget/budget.ts';
 import type { Merge, Table } from '../engine/commit/merge.ts';
 import type { Tx, Writer } from '../engine/commit/page.ts';
 import type { StoredReject } from '../engine/commit/rejects.ts';
-import type { Context, OpenSource, Reads } from '../engine/context.ts';
+import type { AuditConfig, Context, OpenSource, Reads } from '../engine/context.ts';
 import type { Client } from '../engine/database/pool.ts';
 import { type StreamKey, streamKey } from '../engine/database/stream-key.ts';
 import type { Part as Requests } from '../engine/forecast/plan-time.ts';
@@ -79,8 +79,6 @@ export interface Source<Part extends object = object, Whole = Part> {
   readonly checks?: () => Promise<Area<SourceCheck<Part>>>;
   /** The tables of the source in the lake. Default: none. */
   readonly lakeTables?: readonly LakeTable[];
-  /** The audit: re-reads random records while no other run needs the credits. Undefined if the source has no audit. */
-  readonly audit?: Audit;
 }
 
 /** Features that field rules may disable or weaken: for each feature and each record, the fields that it needs. */
@@ -138,22 +136,10 @@ export interface Connection {
   readonly clockToleranceMs?: number;
   /** Longest wait for quota, in ms. A longer wait defers the run until the quota resets. */
   readonly longestWaitMs?: number;
+  /** What its audit may use. Without it the source has none. */
+  readonly audit?: AuditConfig;
   /** Settings that only the streams of this source read. */
   readonly own?: object;
-}
-
-/** The audit of a source: random stored records are compared with the source, and differences are repaired. */
-export interface Audit {
-  /** The streams that an audit run opens. */
-  readonly streams: readonly StreamKey[];
-  /** Further streams that an audit reads. If any of them is paused, no audit starts. */
-  readonly beside: readonly StreamKey[];
-  /** Whether the settings enable the audit. */
-  isWanted(source: OpenSource, sweep: Context['sweep']): boolean;
-  /** SQL with $1 = account. Returns a row if the warehouse holds records to compare. */
-  readonly isThere: string;
-  /** SQL with $1 = account. Returns a row if the source has pending work that belongs to no run. */
-  readonly othersWant?: string;
 }
 
 /** The jobs of a stream, by kind of run. A stream without a job does not support that kind. */
@@ -166,8 +152,6 @@ export interface StreamJobs {
   readonly sweep?: Reads;
   /** Compares stored records, all or a sample, with the source. */
   readonly verify?: Reads;
-  /** Compares random stored records with spare credits. */
-  readonly audit?: Reads;
 }
 
 /** The records that a list has announced and that are fetched by id, each with one request. */
@@ -252,8 +236,6 @@ interface Described {
    * method the record is fetched again.
    */
   replay?(replaying: Replaying): Promise<void>;
-  /** Whether a verify run compares a random sample of this stream's records. */
-  readonly sampled?: boolean;
   readonly merge: Merge;
   /** Rules that find and redact erased people in this stream; undefined if it has no personal data. */
   readonly personal?: Personal;

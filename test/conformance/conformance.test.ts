@@ -65,7 +65,7 @@ function conforms(programFor: () => Program, open: () => Promise<Harness>): void
     await s.run('sweep');
     const found = await s.rows(`select _deleted_at is not null as gone from ${table} where id = $1`, id);
     expect(found.some(({ gone }) => gone)).toBe(true);
-    const silent = of.changeSilently();
+    const silent = of.changeSilently('Silent');
     const verified = await s.json(['verify', '--full'], [5]);
     const differing = verified.differences.map((one: Json) => one.record);
     expect(differing).toContain(silent);
@@ -74,6 +74,36 @@ function conforms(programFor: () => Program, open: () => Promise<Harness>): void
     await s.json(['verify', '--full', '--repair'], [0, 5]);
     expect((await s.json(['verify', '--full'])).differences).toEqual([]);
     expect(await of.differences(db.pool)).toEqual([]);
+  });
+
+  test('a worker finds a silent change by its audit, and repairs it, if a record can be asked for by its id', async () => {
+    if (of.audit === undefined) {
+      const { stderr } = await s.ends([2], 'verify', '--sample', '9');
+      expect(stderr).toContain('reads a record by its id');
+      return;
+    }
+    const { setting, finds } = of.audit;
+    of.changeSilently('Silent again');
+    const env = { ...of.env, [setting]: '1000', SCHEDULE_FRESH: '', SCHEDULE_NIGHTLY: '' };
+    const worker = new House(s.program, db, env);
+    const running = worker.run('start');
+    const repaired = async () => {
+      const rows =
+        await s.rows(`select distinct a.stream_key as stream from sync.audit a join sync.runs r on r.id = a.run_id
+        where r.kind = 'audit' and a.random and a.repaired_at is not null order by 1`);
+      return rows.map(({ stream }) => stream);
+    };
+    await expect.poll(repaired, { timeout: 120_000, interval: 200 }).toEqual(finds);
+    s.program.kill();
+    await running;
+    // What a repair leaves waiting is read. A list by creation, whose records have no request of their own, shows an edit with a sweep.
+    await s.sync();
+    await s.run('sweep');
+    expect(await of.differences(db.pool)).toEqual([]);
+    const confidence = `select stream_key from sync.audit_confidence where differed > 0 and field = ''`;
+    const told = (await s.rows(confidence)).map(({ stream_key }) => stream_key);
+    expect(told).toEqual(expect.arrayContaining([...finds]));
+    expect((await s.run('status')).stderr).toContain('re-read records differed');
   });
 
   test('status and doctor name its streams, and nothing of it is a failure', async () => {

@@ -19,8 +19,10 @@ export interface Harness extends AsyncDisposable {
   requests(): number;
   /** Changes one record and adds another one, as people do. */
   change(): void;
-  /** Changes one record in silence: no list shows that it changed. Answers its id. */
-  changeSilently(): string;
+  /** Changes one record in silence, to this text: no list shows that it changed. Answers its id. */
+  changeSilently(text: string): string;
+  /** The setting of its audit, and the streams in which that finds the silent change; undefined: no record can be asked for by its id. */
+  readonly audit?: { readonly setting: string; readonly finds: readonly string[] };
   /** Removes one record. Answers its table and id. */
   remove(): { table: string; id: string };
   /** From now on the service breaks off after so many requests; undefined: it does not. */
@@ -54,11 +56,12 @@ export async function openHelpdesk(): Promise<Harness> {
       world.patchTicket(live()[0]!.id, { subject: 'Changed' });
       world.addTicket({ subject: 'New' });
     },
-    changeSilently() {
+    changeSilently(text) {
       const { id } = live()[1]!;
-      world.patchTicket(id, { subject: 'Silent' }, { quiet: true });
+      world.patchTicket(id, { subject: text }, { quiet: true });
       return id;
     },
+    audit: { setting: 'AUDIT_TICKETS_PER_HOUR', finds: ['helpdesk.tickets'] },
     remove() {
       const { id } = live()[2]!;
       world.deleteTicket(id);
@@ -105,11 +108,13 @@ export async function openBooks(): Promise<Harness> {
       const { id } = world.addVolume({});
       world.add(user, shelf.id, id);
     },
-    changeSilently() {
+    changeSilently(text) {
       const [id] = [...world.volumes.keys()];
-      world.changeVolume(id!, { title: 'Silent' });
+      world.changeVolume(id!, { title: text });
       return id!;
     },
+    // The first shelf that shows the volume lets it wait to be read: that is no difference any more.
+    audit: { setting: 'BOOKS_AUDIT_VOLUMES_PER_HOUR', finds: ['books.shelves'] },
     remove() {
       world.deleteShelf(owner!, extra.id);
       return { table: 'books.shelves', id: String(extra.id) };
@@ -193,8 +198,8 @@ export async function openCrm({ other = false } = {}): Promise<CrmHarness> {
       const one = { ...contact(added++), updated_at: new Date().toISOString() };
       crm.contacts.set(one.id, one);
     },
-    changeSilently() {
-      crm.contacts.get('c0004')!.name = 'Silent';
+    changeSilently(text) {
+      crm.contacts.get('c0004')!.name = text;
       return 'c0004';
     },
     remove() {
@@ -266,12 +271,13 @@ export async function openBilling(): Promise<BillingHarness> {
       const paid = payment(added++, ago(0));
       billing.payments.set(paid.id, paid);
     },
-    changeSilently() {
-      billing.invoices.get(idOf(4))!.note = 'Silent';
+    changeSilently(text) {
+      billing.invoices.get(idOf(4))!.note = text;
       billing.payments.get(idOf(6))!.status = 'refunded';
-      billing.comments.get(idOf(7))![0]!.text = 'Silent';
+      billing.comments.get(idOf(7))![0]!.text = text;
       return idOf(4);
     },
+    audit: { setting: 'BILLING_AUDIT_RECORDS_PER_HOUR', finds: ['billing.comments', 'billing.invoices'] },
     remove() {
       billing.invoices.delete(idOf(5));
       for (const n of [0, 60, 199]) billing.payments.delete(idOf(n));

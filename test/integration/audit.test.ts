@@ -2,10 +2,10 @@
 
 import { expect, test } from 'vitest';
 import { auditStream } from '../../jobs/audit-stream.ts';
+import type { AuditConfig } from '../../src/engine/context.ts';
 import { openWaiting } from '../../src/engine/queue/reconcile.ts';
 import { readProgress } from '../../src/engine/runs/runs.ts';
 import { chooseAtRandom, liveOf } from '../../src/engine/verify/one-by-one.ts';
-import type { AuditSettings } from '../../src/sources/helpdesk/open.ts';
 import { type InProcess, inProcess } from '../support/in-process.ts';
 import { differences } from '../support/mirror.ts';
 import { freshDatabase } from '../support/postgres.ts';
@@ -39,15 +39,16 @@ test('at_most is the bound of Clopper and Pearson', async () => {
 });
 
 /** A mirror, and a run of an audit over it. */
-async function audited(options: Parameters<typeof inProcess>[0], audit: AuditSettings) {
+async function audited(options: Parameters<typeof inProcess>[0], audit: AuditConfig) {
   const s = await inProcess(options);
   let chance = 0;
   s.ctx = withAudit({ ...s.ctx, random: () => (chance += 0.1) }, audit);
   const run = async () => {
     const [open] = await s.rows(`select id from sync.runs where kind = 'audit' and finished_at is null order by id`);
     const id = (open?.id as number | undefined) ?? (await s.open('audit', ['tickets']));
-    await auditStream.run(s.ctx, { account: 'default', run: id, stream: 'tickets' });
-    return (await readProgress(s.pool, id)).streams[0]!;
+    for (const { stream } of (await readProgress(s.pool, id)).streams)
+      await auditStream.run(s.ctx, { account: 'default', run: id, stream });
+    return (await readProgress(s.pool, id)).streams.find(({ stream }) => stream === 'tickets')!;
   };
   return { s, run };
 }
@@ -58,7 +59,7 @@ const audits = (s: InProcess, where = 'true') =>
     from sync.audit where differences is not null and ${where} order by stream, record_id`);
 
 test('an audit counts what the source refuses as unread, deletes none of it, and goes on', async () => {
-  const { s, run } = await audited({ tickets: 10, seed: 6 }, { ticketsPerHour: 100, messagesAgeMs: undefined });
+  const { s, run } = await audited({ tickets: 10, seed: 6 }, { perHour: 100 });
   await using _ = s;
   await s.sync();
   s.nowMs += 600_000;
@@ -79,7 +80,7 @@ test('an audit counts what the source refuses as unread, deletes none of it, and
 });
 
 test('an audit finds what nothing announces, repairs it, names its kind and what cures it, and says how sure it is', async () => {
-  const { s, run } = await audited({ tickets: 30, seed: 5 }, { ticketsPerHour: 100, messagesAgeMs: undefined });
+  const { s, run } = await audited({ tickets: 30, seed: 5 }, { perHour: 100 });
   await using _ = s;
   await s.sync();
   s.nowMs += 600_000;
@@ -143,7 +144,7 @@ test('an audit finds what nothing announces, repairs it, names its kind and what
 });
 
 test('an audit begins once an hour where nothing else is to be done, ends when there is, and reads old messages again', async () => {
-  const { s, run } = await audited({ tickets: 12, seed: 5 }, { ticketsPerHour: 3, messagesAgeMs: 86_400_000 });
+  const { s, run } = await audited({ tickets: 12, seed: 5 }, { perHour: 3, againMs: 86_400_000 });
   await using _ = s;
   const open = async () => {
     await openWaiting(s.ctx, 0);
@@ -165,10 +166,10 @@ test('an audit begins once an hour where nothing else is to be done, ends when t
   s.world.addNote(note!.id, { body: 'A note that moves nothing' }, { quiet: true });
   s.world.addNote(other2!.id, { body: 'A note that moves nothing' }, { quiet: true });
   expect(await open()).toBe(2);
-  // Somebody else comes after five tickets.
+  // Somebody else comes after three customers and five tickets.
   let asked = 0;
   s.between = async () => {
-    if (++asked === 5) await s.open('backfill', ['tickets']);
+    if (++asked === 3 + 5) await s.open('backfill', ['tickets']);
   };
   expect((await run()).credits).toBe(10);
   await s.pool.query(
@@ -186,7 +187,7 @@ test('an audit begins once an hour where nothing else is to be done, ends when t
 });
 
 test('each ticket has the same chance, and an unconfirmed 404 costs no other ticket its credits', async () => {
-  const { s, run } = await audited({ tickets: 20, seed: 5 }, { ticketsPerHour: 0, messagesAgeMs: 86_400_000 });
+  const { s, run } = await audited({ tickets: 20, seed: 5 }, { perHour: 0, againMs: 86_400_000 });
   await using _ = s;
   await s.sync();
   const drawn = new Map<string, number>();

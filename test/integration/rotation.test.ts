@@ -29,7 +29,7 @@ test('together the readings cost the share, and a dear list is read less often',
 async function mirrored(credits: number, tickets: number): Promise<InProcess> {
   const s = await inProcess({ tickets, seed: 3, sweep: { ageMs: 7 * 86_400_000, mostDeleted: 0.2, share: 0.1 } });
   const limits = { credits, periodMs: minuteMs, requestsPerSecond: 100, reserve: 0 };
-  const source = { ...s.ctx.sources.get('helpdesk')!, limits, audit: { ticketsPerHour: 0, messagesAgeMs: undefined } };
+  const source = { ...s.ctx.sources.get('helpdesk')!, limits, audit: { perHour: 0 } };
   s.ctx = { ...s.ctx, sources: new Map([['helpdesk', source]]) };
   await s.sync();
   return s;

@@ -222,7 +222,7 @@ test.for(seeds)('world %d', { timeout: 500_000 }, async seed => {
   const source = {
     ...s.ctx.sources.get('helpdesk')!,
     limits,
-    audit: { ticketsPerHour: rng() < 0.5 ? 0 : 3, messagesAgeMs: undefined },
+    audit: { perHour: rng() < 0.5 ? 0 : 3 },
   };
   s.ctx = { ...s.ctx, sources: new Map([['helpdesk', source]]) };
   const past = new Past();

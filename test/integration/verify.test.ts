@@ -357,7 +357,7 @@ test('what a copy of the source that is behind does not show yet is not gone, an
     expect(found).toEqual([]);
     expect(states).toContain('partial');
   }
-  s.ctx = withAudit(s.ctx, { ticketsPerHour: 100, messagesAgeMs: undefined });
+  s.ctx = withAudit(s.ctx, { perHour: 100 });
   const run = await s.open('audit', ['tickets']);
   await auditStream.run(s.ctx, { account: 'default', run, stream: 'tickets' });
   expect(await s.rows('select kind from sync.audit where differences is not null')).toEqual([]);

@@ -52,7 +52,7 @@ export function configFor(
     sinceMs: 0,
     lookbackMs: 120_000,
     sweep: { ageMs: 7 * 86_400_000, mostDeleted: 0.2 },
-    audit: { ticketsPerHour: 0, messagesAgeMs: undefined },
+    audit: { perHour: 0 },
     books: undefined,
     schedule: { fresh: '', nightly: '', timeZone: 'UTC' },
     promises: { targets: {}, nightlyMs: 6 * 3_600_000 },

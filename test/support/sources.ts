@@ -1,5 +1,5 @@
 /** Open sources as tests make them: a given way to send, and settings that a test names. */
-import type { OpenSource } from '../../src/engine/context.ts';
+import type { AuditConfig, OpenSource } from '../../src/engine/context.ts';
 import type { Send } from '../../src/engine/http/send.ts';
 import { makeBell } from '../../src/engine/notifier.ts';
 import type { Bound } from '../../src/engine/runs/accounts/accounts.ts';
@@ -7,7 +7,6 @@ import { books } from '../../src/sources/books/books.ts';
 import type { BooksSettings } from '../../src/sources/books/open.ts';
 import { customers } from '../../src/sources/helpdesk/customers.ts';
 import { helpdesk } from '../../src/sources/helpdesk/helpdesk.ts';
-import type { AuditSettings, HelpdeskSettings } from '../../src/sources/helpdesk/open.ts';
 import { tickets } from '../../src/sources/helpdesk/tickets.ts';
 import { users } from '../../src/sources/helpdesk/users.ts';
 import type { ListStream, Row, Source } from '../../src/sources/source.ts';
@@ -20,7 +19,7 @@ export function listStream(name: string): ListStream<Row> {
 }
 
 const limits = { credits: 1e9, periodMs: 60_000, requestsPerSecond: 1e9, reserve: 0 };
-const noAudit: AuditSettings = { ticketsPerHour: 0, messagesAgeMs: undefined };
+const noAudit: AuditConfig = { perHour: 0 };
 
 const openSource = (
   declaration: OpenSource['declaration'] & Pick<Source, 'name'>,
@@ -35,12 +34,12 @@ const openSource = (
 export function openHelpdesk(
   send: Send,
   { lookbackMs = 120_000, audit = noAudit, declaration = helpdesk } = {},
-): OpenSource & HelpdeskSettings {
+): OpenSource {
   return { ...openSource(declaration, send, lookbackMs), audit };
 }
 
 export function openBooks(send: Send, own: Partial<BooksSettings> = {}): OpenSource & BooksSettings {
-  const settings = { owners: [], shelfAgeMs: 0, volumeAgeMs: 0, auditVolumesPerHour: 0 };
+  const settings = { owners: [], shelfAgeMs: 0, volumeAgeMs: 0 };
   return { ...openSource(books, send, 0), ...settings, ...own };
 }
 
@@ -51,7 +50,7 @@ export const sourcesOf = (...opened: readonly OpenSource[]): ReadonlyMap<string,
 /** The same context with an audit of the help desk. */
 export function withAudit<C extends { readonly sources: ReadonlyMap<string, OpenSource> }>(
   ctx: C,
-  audit: AuditSettings,
+  audit: AuditConfig,
 ): C {
   const source = { ...ctx.sources.get('helpdesk')!, audit };
   return { ...ctx, sources: new Map([...ctx.sources, ['helpdesk', source]]) };

@@ -53,7 +53,7 @@ describe('what is given', () => {
       sinceMs: 0,
       lookbackMs: 120_000,
       sweep: { ageMs: 604_800_000, mostDeleted: 0.2, share: 0.1 },
-      audit: { ticketsPerHour: 50, messagesAgeMs: undefined },
+      audit: { perHour: 50, againMs: undefined },
       books: undefined,
       schedule: { fresh: '* * * * *', nightly: '0 2 * * *', timeZone: 'UTC' },
       promises: { targets: usually, nightlyMs: 21_600_000 },
@@ -148,7 +148,7 @@ describe('what is given', () => {
       sinceMs: Date.UTC(2024, 0, 1),
       lookbackMs: 0,
       sweep: { ageMs: 86_400_000, mostDeleted: 1, share: 0.3 },
-      audit: { ticketsPerHour: 0, messagesAgeMs: 2_592_000_000 },
+      audit: { perHour: 0, againMs: 2_592_000_000 },
       books: {
         baseUrl: new URL('https://books.example/books/v1'),
         apiKey: 'hush-key',

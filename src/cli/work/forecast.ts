@@ -10,6 +10,7 @@ import { type AskedFor, type ForecastTotals, freshPlan, keepForecast } from '../
 import { plan, totalsOf } from '../../engine/forecast/plan.ts';
 import type { Question } from '../../engine/forecast/planning.ts';
 import type { SourceName } from '../../engine/http/request.ts';
+import { isSampled } from '../../engine/verify/audit/audited.ts';
 import { wasRead } from '../../engine/verify/findings.ts';
 import { streams } from '../../sources/index.ts';
 import { count, duration } from '../../words.ts';
@@ -56,7 +57,8 @@ export async function sourcesRead({ pg, account, sources, streams }: Context): P
 export function verifiable(sources: Pick<ReadonlySet<SourceName>, 'has'>, sample: number | null): StreamKey[] {
   return streams
     .filter(
-      ({ source, jobs, sampled }) => sources.has(source) && jobs.verify !== undefined && (sample === null || sampled),
+      stream =>
+        sources.has(stream.source) && stream.jobs.verify !== undefined && (sample === null || isSampled(stream)),
     )
     .map(({ key }) => key);
 }

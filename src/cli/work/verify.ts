@@ -64,7 +64,7 @@ export function addVerify(program: Command, deps: Deps, act: Act): void {
     .addHelpText('after', note('Exits with 5 if anything differs, also if it was repaired.'))
     .option(
       '--sample <n>',
-      `sample size: random tickets with messages, customers, shelves with contents, and volumes (default: ${defaultSample})`,
+      `sample size of each stream whose records have a request each: tickets with messages, customers, shelves with contents, volumes, details of declared sources (default: ${defaultSample})`,
       parseCount,
     )
     .option('--full', 'compare everything: all tickets with messages, customers, users, shelves and volumes')

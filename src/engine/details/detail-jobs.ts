@@ -9,10 +9,13 @@ export const replay: NonNullable<Stream['replay']> = async replaying =>
 
 const loop = () => import('./read-details.ts');
 
-export const detailJobs = (stream: Detail | ById): Pick<StreamJobs, 'sync'> => ({
+export const detailJobs = (stream: Detail | ById): Pick<StreamJobs, 'sync' | 'verify'> => ({
   sync: {
     read: async (ctx, claim) => (await loop()).readDetails(ctx, claim, stream),
     ...(stream.kind === 'detail' && { isDone: async (ctx, work) => (await loop()).isDone(ctx, work, stream) }),
+  },
+  verify: {
+    read: async (ctx, claim) => (await import('../verify/details/verify-stream.ts')).verify(ctx, claim, stream),
   },
 });
 

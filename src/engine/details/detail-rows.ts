@@ -1,6 +1,6 @@
 /** The rows of a stream of details, and of its parent, as the stream declares them. SQL is over `t`, a row of the parent. */
 
-import type { ByIdStream, DetailStream, Name, Row } from '../../sources/source.ts';
+import type { ByIdStream, DetailStream, Name, Row, Stream } from '../../sources/source.ts';
 import { isAhead } from '../commit/merge.ts';
 import { readingOf } from '../database/open-candidates.ts';
 import type { StreamKey } from '../database/stream-key.ts';
@@ -18,6 +18,12 @@ export interface DetailRows {
   /** The run that read them. */
   readonly by: string;
 }
+
+/** The details that come with each record of this stream; of a stream of details that are lists of their own, these. */
+export const detailsBeside = (streams: readonly Stream[], key: StreamKey): Detail | undefined =>
+  streams
+    .filter(one => one.kind === 'detail')
+    .find(details => (details.list === undefined ? details.of.key : details.key) === key);
 
 /** What a person calls one record. */
 export const unitOf = (stream: Detail | ById): string =>

@@ -6,6 +6,7 @@ import type { Context } from '../context.ts';
 import { readPages } from '../coverage/pages.ts';
 import { query, raw, sql } from '../database/sql.ts';
 import type { StreamKey } from '../database/stream-key.ts';
+import { detailsBeside } from '../details/detail-rows.ts';
 import { isWholeEachTime } from '../reading/fewer.ts';
 
 export interface Cost {
@@ -52,8 +53,7 @@ async function costOfList(
   sample: number | null,
 ): Promise<number> {
   if (sample !== null) {
-    const details = ctx.streams.find(one => one.kind === 'detail' && one.of.key === stream.key);
-    const each = details?.kind === 'detail' ? details.request('', []) : stream.get?.('');
+    const each = detailsBeside(ctx.streams, stream.key)?.request('', []) ?? stream.get?.('');
     return Math.min(rows, sample) * (each?.cost ?? 1);
   }
   const perPage = await shownPerPage(ctx, stream);

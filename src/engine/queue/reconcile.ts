@@ -14,6 +14,8 @@ import { heldBy, release, stopped } from '../runs/claims.ts';
 import { notPaused } from '../runs/pauses.ts';
 import { wakeBackfills } from '../runs/ranges.ts';
 import { isNext, isResting, openRun, type RunKind, waitingWork, withAccount, wokenStreams } from '../runs/runs.ts';
+import { auditedOf } from '../verify/audit/audited.ts';
+import { isWanted } from '../verify/audit/is-free.ts';
 import { isAuditDue } from '../verify/findings.ts';
 import type { JobQueue } from './job-queue.ts';
 import type { Jobs } from './worker.ts';
@@ -97,16 +99,15 @@ const auditMs = 3_600_000;
 
 /** Unused credits go to audits, while no other work needs the source. */
 async function openAudit(ctx: Context, source: OpenSource, opener: number): Promise<boolean> {
-  const { audit } = source.declaration;
-  if (!audit?.isWanted(source, ctx.sweep)) return false;
-  const key = { account: ctx.account, source: source.name, audit };
-  const { streams, beside } = audit;
+  const audited = auditedOf(ctx, source);
+  if (audited === undefined) return false;
+  const { streams, compared, isThere } = audited;
+  const key = { account: ctx.account, source: source.name, isThere };
   const now = new Date(ctx.clock.now());
   const since = new Date(now.getTime() - auditMs);
-  if (!(await isAuditDue(ctx.pg, key, since, now))) return false;
+  if (!(await isAuditDue(ctx.pg, key, since, now)) || (await isWanted(ctx, source))) return false;
   return withAccount(ctx.pg, ctx.account, async client => {
-    const read = [...streams, ...beside];
-    if ((await notPaused(client, ctx.account, read)).length < read.length) return false;
+    if ((await notPaused(client, ctx.account, compared)).length < compared.length) return false;
     if (!(await isAuditDue(client, key, since, now))) return false;
     await openRun(client, { account: ctx.account, kind: 'audit', streams, opener }, now);
     return true;

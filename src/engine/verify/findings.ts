@@ -1,6 +1,5 @@
 /** Comparisons with the source: how stored rows stand beside a reply, and the findings. */
 
-import type { Audit } from '../../sources/source.ts';
 import { isAhead } from '../commit/merge.ts';
 import { byKey, type Client, type Queryable } from '../database/pool.ts';
 import { query, raw, sql } from '../database/sql.ts';
@@ -97,21 +96,15 @@ export const countFindings = (db: Queryable, { run, stream }: Pick<Key, 'run' | 
   query(db).value`
     select count(*) as n from sync.audit where run_id = ${run} and stream_key = ${stream} and random`;
 
-/** Whether a run other than an audit needs the source. `beside`: SQL, $1 the account, for work that no run shows. */
-export async function othersWant(
-  db: Queryable,
-  account: string,
-  source: SourceName,
-  beside = 'select where false',
-): Promise<boolean> {
+/** Whether a run other than an audit needs the source. */
+export async function othersWant(db: Queryable, account: string, source: SourceName): Promise<boolean> {
   const { rows } = await byKey<{ want: boolean }>(
     db,
     `others want ${source}`,
     `select exists (
        select from ${openRuns} cross join ${itsStreams('s')} join sync.streams k using (stream_key)
        where r.kind <> 'audit' and k.source = $2
-         and (s.state = 'running' or s.state = 'waiting' and not sync.is_paused(s.account_id, s.stream_key)))
-       or exists (${beside}) as want`,
+         and (s.state = 'running' or s.state = 'waiting' and not sync.is_paused(s.account_id, s.stream_key))) as want`,
     [account, source],
   );
   return rows[0]!.want;
@@ -120,11 +113,11 @@ export async function othersWant(
 /** Whether the source has records to audit, no other work, and no audit that began after `since`. */
 export async function isAuditDue(
   db: Queryable,
-  { account, source, audit }: { account: string; source: SourceName; audit: Audit },
+  { account, source, isThere }: { account: string; source: SourceName; isThere: string },
   since: Date,
   now: Date,
 ): Promise<boolean> {
-  if (await othersWant(db, account, source, audit.othersWant)) return false;
+  if (await othersWant(db, account, source)) return false;
   const { rows } = await byKey<{ due: boolean }>(
     db,
     `audit of ${source} is due`,
@@ -133,7 +126,7 @@ export async function isAuditDue(
          where r.account_id = $1 and r.kind = 'audit' and (r.state = 'running' or r.started_at > $2 and r.started_at <= $3)
            and exists (
              select from ${itsStreams('s')} join sync.streams k using (stream_key) where k.source = $4))
-       and exists (${audit.isThere}) as due`,
+       and exists (${isThere}) as due`,
     [account, since, now, source],
   );
   return rows[0]!.due;

@@ -1,6 +1,5 @@
 /** Compares records one by one: all of them in the order of their ids, or a sample. */
 
-import { Spent } from '../../errors.ts';
 import { type Context, sourceNow } from '../context.ts';
 import { type StreamKey, sourceOfKey } from '../database/stream-key.ts';
 import { isFree } from './audit/is-free.ts';
@@ -44,23 +43,16 @@ export const liveOf = (stream: StreamKey): string =>
 
 /**
  * Compares the part of a random sample that the run has not compared yet. Notes records that could not be read, and
- * returns their number. An audit ends as soon as other work needs the source, and when the quota is used up: other work needs that of
- * the next day.
+ * returns their number. An audit ends as soon as other work needs the source.
  */
 export async function examineSample({ ctx, claim }: Look, { sample, ids, isCompared, also = [] }: Sample) {
   const limit = sample - (await countFindings(ctx.pg, claim));
   const source = sourceOfKey(claim.stream);
-  const isAudit = claim.kind === 'audit';
   let unread = 0;
   for (const id of await chooseAtRandom(ctx, ids, limit)) {
     ctx.signal.throwIfAborted();
-    if (isAudit && !(await isFree(ctx, source))) break;
-    try {
-      if (await isCompared(id)) continue;
-    } catch (error) {
-      if (isAudit && error instanceof Spent) break;
-      throw error;
-    }
+    if (claim.kind === 'audit' && !(await isFree(ctx, source))) break;
+    if (await isCompared(id)) continue;
     unread++;
     await noteUnread(ctx.pg, claim, [claim.stream, ...also], id, sourceNow(ctx, source));
   }

@@ -2,10 +2,10 @@
 
 import type pg from 'pg';
 import { count } from '../../words.ts';
-import type { Outcome } from '../context.ts';
+import { type Context, type Outcome, sourceOf } from '../context.ts';
 import type { Queryable } from '../database/pool.ts';
 import { query, raw, sql } from '../database/sql.ts';
-import { type StreamKey, sourceAndStream } from '../database/stream-key.ts';
+import { type StreamKey, sourceAndStream, sourceOfKey } from '../database/stream-key.ts';
 import type { Claim } from '../runs/claims.ts';
 import { openOrResume } from '../runs/ranges.ts';
 import { type NewRun, withAccount } from '../runs/runs.ts';
@@ -54,8 +54,14 @@ export async function openVerification(
   });
 }
 
-export const askedOf = (db: Queryable, run: number): Promise<Asked> =>
-  query(db).row`select sample, repair from sync.verifications where run_id = ${run}`;
+/** What a run compares. An audit compares what its source has to spare, and repairs it. */
+export const askedOf = async (
+  ctx: Pick<Context, 'pg' | 'sources'>,
+  { run, kind, stream }: Pick<Claim, 'run' | 'kind' | 'stream'>,
+): Promise<Asked> =>
+  kind === 'audit'
+    ? { sample: sourceOf(ctx, sourceOfKey(stream)).audit?.perHour ?? 0, repair: true }
+    : query(ctx.pg).row`select sample, repair from sync.verifications where run_id = ${run}`;
 
 /** The place of a run in a list; undefined if the list was not counted yet. */
 export const placeOf = (

@@ -14,14 +14,13 @@ import { kindOfEdit } from './difference-kinds.ts';
 import { examineSample, fromPlace } from './one-by-one.ts';
 import { giveWay, ofOneReader } from './one-reader.ts';
 import { noteMadeHere } from './orphans.ts';
-import { type Asked, askedOf, movePlace, uncompared } from './verifications.ts';
+import { askedOf, movePlace, uncompared } from './verifications.ts';
 
 /** Each try is a request of the daily quota. */
 const fewTries = 2;
 
-/** `asked`: default: what the run was opened for. */
-export async function verifyById(ctx: Context, claim: Claim, stream: ById, asked?: Asked): Promise<Outcome> {
-  const { sample, repair } = asked ?? (await askedOf(ctx.pg, claim.run));
+export async function verifyById(ctx: Context, claim: Claim, stream: ById): Promise<Outcome> {
+  const { sample, repair } = await askedOf(ctx, claim);
   const look: Look = { ctx, claim, repair, random: sample !== null, expected: sample ?? undefined };
   const { placed, isShown } = stream.rows;
   const isCompared = async (id: string) => {

@@ -1,5 +1,6 @@
 /** The book catalog as a source. */
 
+import type { OpenSource } from '../../engine/context.ts';
 import { detailJobs, pendingOf } from '../../engine/details/detail-jobs.ts';
 import { fixedToken, type Token } from '../../engine/http/dialect.ts';
 import { refreshedToken } from '../../engine/http/token.ts';
@@ -9,7 +10,7 @@ import type { Source } from '../source.ts';
 import { booksDialect } from './dialect.ts';
 import { myLibrary } from './endpoints.ts';
 import { lakeTables } from './lake.ts';
-import { type BooksSettings, booksOf, sourceName } from './open.ts';
+import { type BooksSettings, sourceName } from './open.ts';
 import { tables } from './records.ts';
 import { type BooksConfig, type BooksPart, booksSettings, configOf } from './settings.ts';
 import { shelves } from './shelves/shelves.ts';
@@ -17,14 +18,6 @@ import { volumes } from './volumes/volumes.ts';
 
 /** The longest wait for quota. Beyond it the run is deferred and resumes when the quota resets. */
 const longestWaitMs = 60_000;
-
-const ownOf = (source: unknown) => source as BooksSettings;
-
-/** Volumes that an audit compares for each shelf. A shelf costs one request, plus one for each page of its volumes. */
-const volumesToShelf = 5;
-
-const shelfVerify = () => import('./verify/verify.ts');
-const volumeVerify = () => import('../../engine/verify/verify-by-id.ts');
 
 export const books: Source<BooksPart> = {
   name: sourceName,
@@ -54,38 +47,16 @@ export const books: Source<BooksPart> = {
       ...shelves,
       relations: ['shelf_volumes', 'shelf_volume_history', 'shelf_events', 'dim_shelf', 'fact_shelf_volumes'],
       beneath: ['books.shelf_volumes', 'books.shelf_volume_history'],
-      sampled: true,
-      listsOf: source => ownOf(source).owners,
+      listsOf: source => (source as OpenSource & BooksSettings).owners,
       jobs: {
         sync: {
           read: async (ctx, claim) => (await import('./shelves/shelf-loop.ts')).readShelves(ctx, claim),
           isDone: isLeftToOthers,
         },
-        verify: { read: async (ctx, claim) => (await shelfVerify()).verifyShelves(ctx, claim) },
-        audit: {
-          async read(ctx, claim) {
-            const sample = Math.ceil(booksOf(ctx).auditVolumesPerHour / volumesToShelf);
-            return (await shelfVerify()).verifyShelves(ctx, claim, { sample, repair: true });
-          },
-        },
+        verify: { read: async (ctx, claim) => (await import('./verify/verify.ts')).verifyShelves(ctx, claim) },
       },
     },
-    {
-      ...volumes,
-      relations: ['dim_volume'],
-      sampled: true,
-      pending: pendingOf(volumes),
-      jobs: {
-        ...detailJobs(volumes),
-        verify: { read: async (ctx, claim) => (await volumeVerify()).verifyById(ctx, claim, volumes) },
-        audit: {
-          async read(ctx, claim) {
-            const { auditVolumesPerHour: sample } = booksOf(ctx);
-            return (await volumeVerify()).verifyById(ctx, claim, volumes, { sample, repair: true });
-          },
-        },
-      },
-    },
+    { ...volumes, relations: ['dim_volume'], pending: pendingOf(volumes), jobs: detailJobs(volumes) },
   ],
   settingsFrom({ address, lists }) {
     const owners = lists.get(shelves.name) ?? [];
@@ -100,26 +71,20 @@ export const books: Source<BooksPart> = {
   },
   connect({ books: access }) {
     if (access === undefined) return undefined;
-    const { baseUrl, apiKey, country, users, library, shelfAgeMs, volumeAgeMs, auditVolumesPerHour } = access;
+    const { baseUrl, apiKey, country, users, library, shelfAgeMs, volumeAgeMs } = access;
     const token = tokenOf(access);
     const owners = library ? [...users, myLibrary] : users;
     return {
       ...{ baseUrl, token, longestWaitMs, lookbackMs: 0 },
       dialect: booksDialect({ apiKey, country, hasToken: token !== undefined }),
       limits: { ...access.limits, evenly: false },
-      own: { owners, shelfAgeMs, volumeAgeMs, auditVolumesPerHour } satisfies BooksSettings,
+      audit: { perHour: access.auditVolumesPerHour },
+      own: { owners, shelfAgeMs, volumeAgeMs } satisfies BooksSettings,
     };
   },
   forecast: async (planning, question) => (await import('./forecast.ts')).partsOfBooks(planning, question),
   checks: async () => ({ area: 'catalog', checks: (await import('./doctor.ts')).catalogChecks }),
   lakeTables,
-  audit: {
-    streams: [shelves.key, volumes.key],
-    beside: [],
-    isWanted: source => ownOf(source).auditVolumesPerHour > 0,
-    isThere: 'select from books.volumes v where v.account_id = $1 and v._checked_at is not null',
-    othersWant: 'select from sync.waiting_volumes w where w.account_id = $1 and not w.rejected',
-  },
 };
 
 function tokenOf({ accessToken, refresh }: BooksConfig): Token | undefined {

@@ -9,8 +9,6 @@ export interface BooksSettings {
   readonly shelfAgeMs: number;
   /** A volume is fetched by id again after this time. */
   readonly volumeAgeMs: number;
-  /** Random volumes that an audit compares in an hour; 0: no audit. */
-  readonly auditVolumesPerHour: number;
 }
 
 export const sourceName = 'books';

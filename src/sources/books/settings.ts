@@ -80,6 +80,8 @@ export interface BooksConfig extends Omit<BooksSettings, 'owners'> {
   /** Instead of a token: credentials to obtain one. */
   refresh?: { clientId: string; clientSecret: string; refreshToken: string; tokenUrl: URL } | undefined;
   users: string[];
+  /** Random volumes that an audit compares in an hour; 0: no audit. */
+  auditVolumesPerHour: number;
   /** True if the authenticated user's shelves are mirrored: BOOKS_LIBRARY is set, and a token exists. */
   library: boolean;
   country?: string | undefined;

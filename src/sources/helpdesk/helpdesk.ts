@@ -3,12 +3,12 @@
 import { detailJobs, pendingOf, replay } from '../../engine/details/detail-jobs.ts';
 import { fixedToken } from '../../engine/http/dialect.ts';
 import { listJobs } from '../../engine/load/list-jobs.ts';
-import type { Source, StreamJobs } from '../source.ts';
+import type { Source } from '../source.ts';
 import { customers } from './customers.ts';
 import { helpdeskDialect } from './dialect.ts';
 import { lakeTables } from './lake.ts';
 import { messages } from './messages/messages.ts';
-import { type AuditSettings, helpdeskOf, sourceName } from './open.ts';
+import { sourceName } from './open.ts';
 import { uses } from './personal/field-uses.ts';
 import { tables } from './records.ts';
 import { configureHelpdesk, type HelpdeskPart, helpdeskContradictions, helpdeskSettings } from './settings.ts';
@@ -32,14 +32,6 @@ const messageRelations = [
   ...['ticket_targets', 'fact_targets', 'fact_ticket_events'],
 ];
 
-/** The work of the streams. A command loads only the work that it does, so that it starts quickly. */
-const verify: StreamJobs['verify'] = {
-  read: async (ctx, claim) => {
-    const { verifyStream } = await import('../../engine/verify/details/verify-stream.ts');
-    return verifyStream(ctx, claim, [users, customers, tickets], messages);
-  },
-};
-
 export const helpdesk: Source<HelpdeskPart> = {
   name: sourceName,
   label: 'the help desk',
@@ -53,32 +45,19 @@ export const helpdesk: Source<HelpdeskPart> = {
   tables,
   uses,
   streams: [
-    { ...users, replay, relations: ['users', 'dim_user'], jobs: { ...listJobs(users), verify } },
+    { ...users, replay, relations: ['users', 'dim_user'], jobs: listJobs(users) },
     {
       ...customers,
       replay,
       relations: ['contacts', 'customers', 'customer_summary', 'dim_customer'],
-      sampled: true,
-      jobs: { ...listJobs(customers), verify },
+      jobs: listJobs(customers),
     },
     {
       ...tickets,
       replay,
       relations: ticketRelations,
       beneath: ['helpdesk.inboxes', 'helpdesk.labels', 'internal.ticket_history', 'internal.backlog'],
-      sampled: true,
-      jobs: {
-        ...listJobs(tickets),
-        verify,
-        audit: {
-          async read(ctx, claim) {
-            const { ticketsPerHour: perHour, messagesAgeMs: ageMs } = helpdeskOf(ctx).audit;
-            const { auditDetails } = await import('../../engine/verify/audit/audit-stream.ts');
-            const again = ageMs === undefined ? undefined : { ageMs };
-            return auditDetails(ctx, claim, { of: tickets, details: messages }, { perHour, again });
-          },
-        },
-      },
+      jobs: listJobs(tickets),
     },
     {
       ...messages,
@@ -87,12 +66,12 @@ export const helpdesk: Source<HelpdeskPart> = {
       beneath: ['internal.messages', 'internal.stored_ticket_metrics', 'internal.stored_reply_turns'],
       nightlyDetails: true,
       pending: { ...pendingOf(messages), changedAt },
-      jobs: { ...detailJobs(messages), verify },
+      jobs: detailJobs(messages),
     },
   ],
   // A forecast without settings sends no request, so this token is never sent.
   settingsFrom: ({ address }) => ({ HELPDESK_BASE_URL: address.href, HELPDESK_TOKEN: 'unknown' }),
-  connect({ helpdesk: access, limits, sinceMs, lookbackMs, audit: own }) {
+  connect({ helpdesk: access, limits, sinceMs, lookbackMs, audit }) {
     if (access === undefined) return undefined;
     return {
       baseUrl: access.baseUrl,
@@ -102,19 +81,10 @@ export const helpdesk: Source<HelpdeskPart> = {
       sinceMs,
       lookbackMs,
       clockToleranceMs: Math.max(lookbackMs, leastToleranceMs),
-      own: { audit: own },
+      audit,
     };
   },
   forecast: async (planning, question) => (await import('./forecast/lists.ts')).partsOf(planning, question),
   checks: async () => ({ area: 'help desk', checks: (await import('./doctor/checks.ts')).helpdeskChecks }),
   lakeTables,
-  audit: {
-    streams: [tickets.key],
-    beside: [messages.key],
-    isWanted: (source, { share }) => {
-      const { ticketsPerHour, messagesAgeMs } = (source as unknown as { audit: AuditSettings }).audit;
-      return ticketsPerHour > 0 || messagesAgeMs !== undefined || (share ?? 0) > 0;
-    },
-    isThere: 'select from helpdesk.tickets t where t.account_id = $1 and t._messages_as_of is not null',
-  },
 };

@@ -1,9 +1,9 @@
 /** The settings of the help desk, and the configuration that they produce. */
 import { amount, baseUrl, moment, type Setting, secret, type ValuesOf } from '../../app/setting-types.ts';
 import type { Limits } from '../../engine/budget/budget.ts';
+import type { AuditConfig } from '../../engine/context.ts';
 import { UsageError } from '../../errors.ts';
 import type { SettingsOf } from '../source.ts';
-import type { AuditSettings } from './open.ts';
 
 export const helpdeskSettings = {
   HELPDESK_BASE_URL: {
@@ -31,7 +31,7 @@ export const helpdeskSettings = {
   AUDIT_TICKETS_PER_HOUR: amount(
     0,
     50,
-    'Random tickets per hour that `start` re-reads and compares while credits are idle; 0: none.',
+    'Random tickets, and as many customers, per hour that `start` re-reads and compares while credits are idle; 0: none.',
   ),
   MESSAGES_AGE_DAYS: amount(
     0,
@@ -52,7 +52,7 @@ export interface HelpdeskPart {
   limits: Limits;
   sinceMs: number;
   lookbackMs: number;
-  audit: AuditSettings;
+  audit: AuditConfig;
 }
 
 const dayMs = 24 * 3_600_000;
@@ -73,8 +73,8 @@ export function configureHelpdesk(
     sinceMs: value.HELPDESK_SINCE,
     lookbackMs: value.HELPDESK_LOOKBACK_SECONDS * 1000,
     audit: {
-      ticketsPerHour: value.AUDIT_TICKETS_PER_HOUR,
-      messagesAgeMs: value.MESSAGES_AGE_DAYS === 0 ? undefined : value.MESSAGES_AGE_DAYS * dayMs,
+      perHour: value.AUDIT_TICKETS_PER_HOUR,
+      againMs: value.MESSAGES_AGE_DAYS === 0 ? undefined : value.MESSAGES_AGE_DAYS * dayMs,
     },
   };
 }

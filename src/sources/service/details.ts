@@ -50,13 +50,7 @@ export function detailsOf(
   };
   return {
     ...{ ...stream, replay, relations: [record.name], pending: pendingOf(stream) },
-    jobs: {
-      ...detailJobs(stream),
-      verify: {
-        read: async (ctx, claim) =>
-          (await import('../../engine/verify/details/verify-stream.ts')).verifyStream(ctx, claim, [of], stream),
-      },
-    },
+    jobs: detailJobs(stream),
   };
 }
 

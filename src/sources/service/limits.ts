@@ -64,6 +64,10 @@ export function limitsOf({ name, limits }: Service<string>, values: Values): Lim
 export const longestOf = (limits: readonly Limit[]): Limit | undefined =>
   limits.filter(({ per }) => per !== 'second').toSorted((a, b) => lengthMs[b.per] - lengthMs[a.per])[0];
 
+/** Requests that the limits allow in an hour; Infinity: none is known. */
+export const perHourOf = (limits: readonly Limit[]): number =>
+  Math.min(...limits.map(({ per, requests }) => (requests * lengthMs.hour) / lengthMs[per]));
+
 /** No period is so long: a larger number is a time. */
 const longestPeriod = 1e9;
 

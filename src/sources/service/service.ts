@@ -2,17 +2,28 @@
  * A service, declared in one file: how it is reached, its limits, how its lists are paged, and its streams. Settings, connection,
  * tables, field rules and forecast follow from that.
  */
-import { address, count, credential, moment, usually } from '../../app/setting-types.ts';
+import { address, amount, count, credential, moment, usually } from '../../app/setting-types.ts';
 import type { StreamKey } from '../../engine/database/stream-key.ts';
 import { partsOfWholeLists } from '../../engine/forecast/plan-whole-lists.ts';
 import { bearerDialect } from '../../engine/http/bearer-dialect.ts';
 import { type Dialect, fixedToken } from '../../engine/http/dialect.ts';
+import { isSampled } from '../../engine/verify/audit/audited.ts';
 import { lakeTablesOf } from '../record/lake.ts';
 import { contactsOf } from '../record/personal.ts';
 import type { Connection, Source, SourceTable, Uses } from '../source.ts';
 import type { DeclaredStream, Shared } from './declared.ts';
 import { forecastOf } from './details.ts';
-import { type Limit, lengthMs, limitName, limitSettings, limitsOf, longestOf, rateOf, type Values } from './limits.ts';
+import {
+  type Limit,
+  lengthMs,
+  limitName,
+  limitSettings,
+  limitsOf,
+  longestOf,
+  perHourOf,
+  rateOf,
+  type Values,
+} from './limits.ts';
 import { refuseWrong } from './refuse.ts';
 import { streamsOf, tablesOfService } from './streams.ts';
 
@@ -44,8 +55,10 @@ export function defineService<const N extends string>(service: Service<N>): Sour
     key: `${prefix}_KEY`,
     since: `${prefix}_SINCE`,
     lookback: `${prefix}_LOOKBACK_SECONDS`,
+    audit: `${prefix}_AUDIT_RECORDS_PER_HOUR`,
   };
   const streams = streamsOf(service, declared);
+  const sampled = streams.filter(isSampled).map(stream => stream.name);
   const tables = tablesOfService(name, declared);
   const source: Source<Part<N>> = {
     ...{ name, label, unit: 'request', address: names.address, requires: `${names.address} and ${names.key}` },
@@ -66,6 +79,13 @@ export function defineService<const N extends string>(service: Service<N>): Sour
         says: `Longest time that a change of ${label} needs to appear in its lists.`,
       },
       ...limitSettings(service),
+      ...(sampled.length > 0 && {
+        [names.audit]: amount(
+          0,
+          auditedPerHour(service, sampled),
+          `Random records per hour of each of ${sampled.join(', ')} that \`start\` re-reads and compares while requests are idle; 0: none.`,
+        ),
+      }),
     },
     streams,
     uses: usesOf(tables),
@@ -93,6 +113,10 @@ export function defineService<const N extends string>(service: Service<N>): Sour
   return source;
 }
 
+/** Without a setting: no more records of a stream than of the tickets of a help desk, and a twentieth of what the limits allow. */
+const auditedPerHour = ({ limits }: Pick<Service<string>, 'limits'>, sampled: readonly string[]): number =>
+  Math.max(1, Math.min(50, Math.floor(perHourOf(limits) / 20 / sampled.length)));
+
 /** How late a change may be listed, without a setting. */
 export const lookbackSecondsOf = ({ lookbackSeconds = 10 }: Pick<Service<string>, 'lookbackSeconds'>): number =>
   lookbackSeconds;
@@ -105,7 +129,7 @@ export const serviceOf = (source: object): Service<string> | undefined => servic
 function connectionOf(
   service: Service<string>,
   values: Values,
-  names: Readonly<Record<'address' | 'key' | 'since' | 'lookback', string>>,
+  names: Readonly<Record<'address' | 'key' | 'since' | 'lookback' | 'audit', string>>,
 ): Connection | undefined {
   const baseUrl = values[names.address] as URL | undefined;
   const key = values[names.key] as string | undefined;
@@ -119,6 +143,7 @@ function connectionOf(
     limits: limitsOf(service, values),
     lookbackMs: (values[names.lookback] as number) * 1000,
     sinceMs: values[names.since] as number,
+    ...(values[names.audit] !== undefined && { audit: { perHour: values[names.audit] as number } }),
     ...(isLong && { longestWaitMs: 60_000 }),
   };
 }

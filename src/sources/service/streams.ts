@@ -61,13 +61,10 @@ function jobsOf(list: ListStream<Row>, stream: DeclaredList, all: readonly ListS
       read: async (ctx, claim) =>
         (await import('../../engine/deletions/sweep-whole-list.ts')).sweepWholeList(ctx, claim, list),
     };
-    const verify: Reads = {
-      read: async (ctx, claim) => (await import('../../engine/verify/verify-list.ts')).verifyList(ctx, claim, list),
-    };
-    return { ...jobs, ...(stream.options.deletionsUnknown === undefined && { sweep }), verify };
+    return { ...jobs, ...(stream.options.deletionsUnknown === undefined && { sweep }) };
   }
   const events = eventsOf(list, stream, all);
-  if (events === undefined) return jobs;
+  if (events === undefined) return { sync: jobs.sync, ...(jobs.backfill && { backfill: jobs.backfill }) };
   const burying = ({ read, ...rest }: Reads): Reads => ({
     ...rest,
     async read(ctx, claim) {
@@ -167,7 +164,7 @@ function getOf(
   { get, getSelector: within }: ListOptions,
   record: Request<Row>['record'],
   kind: string,
-): Pick<ListStream<Row>, 'get' | 'sampled'> {
+): Pick<ListStream<Row>, 'get'> {
   if (get === undefined) return {};
   const path = (id: string) => get.replace(':id', encodeURIComponent(id));
   const selected = within === undefined ? {} : { within };
@@ -182,7 +179,6 @@ function getOf(
       selector: 'getSelector',
       ...selected,
     }),
-    sampled: true,
   };
 }
 

@@ -6,7 +6,9 @@ import { openCandidates } from '../../../src/engine/database/open-candidates.ts'
 import { transaction } from '../../../src/engine/database/pool.ts';
 import { replay } from '../../../src/engine/load/replay.ts';
 import { readsOf, runStream } from '../../../src/engine/load/run-stream.ts';
+import { openWaiting } from '../../../src/engine/queue/reconcile.ts';
 import { openRun, readProgress } from '../../../src/engine/runs/runs.ts';
+import { auditStream } from '../../../src/engine/verify/audit/audit-stream.ts';
 import { openVerification, readFindings } from '../../../src/engine/verify/verifications.ts';
 import { eraseCustomer } from '../../../src/privacy/erasures.ts';
 import { sources, streams } from '../../../src/sources/index.ts';
@@ -66,7 +68,10 @@ async function opened(tracker = trackerWith({}), lookbackMs = 0) {
     asked.push(request.path);
     return open.send(request, options);
   }, open.send);
-  const ctx = { ...s.ctx, streams: tracker.streams, sources: new Map([['tracker', { ...open, send }]]) };
+  const ctx = {
+    ...{ ...s.ctx, streams: tracker.streams, random: () => 0.5 },
+    sources: new Map([['tracker', { ...open, send, audit: { perHour: 9 } }]]),
+  };
   let now = 1000;
   const later = (seconds = 10) => {
     now += seconds;
@@ -130,6 +135,32 @@ async function opened(tracker = trackerWith({}), lookbackMs = 0) {
       expect(await work(stream, 'verify', run)).toMatchObject({ error: null });
       const { found } = await readFindings(s.pool, run, 100);
       return found.map(({ record: id, kind }) => [id, kind]);
+    },
+    /** The streams of the audit that a worker opens now. */
+    async opensAudit() {
+      await openWaiting(ctx as never, 0);
+      return (
+        await s.rows(
+          `select stream from sync.stored_run_streams t join sync.stored_runs r on r.id = t.run_id where r.kind = 'audit' and t.state = 'waiting' order by 1`,
+        )
+      ).map(({ stream }) => stream);
+    },
+    /** Runs the audit that is open. Answers what it found. */
+    async audits() {
+      const [{ run }] = (await s.rows(`select max(id) as run from sync.stored_runs where kind = 'audit'`)) as [
+        { run: number },
+      ];
+      for (const stream of tracker.streams)
+        await runStream(
+          ctx as never,
+          { account: 'default', run, stream: stream.key },
+          {
+            read: (job, claim) => auditStream(job, claim, stream),
+          },
+        );
+      expect((await readProgress(s.pool, run)).streams.map(({ state }) => state)).not.toContain('failed');
+      const { found } = await readFindings(s.pool, run, 100);
+      return found.map(({ stream, record: id, kind, repaired_at }) => [stream, id, kind, repaired_at !== null]);
     },
     live: async (table = 'comments') =>
       (
@@ -353,6 +384,60 @@ test('verify finds a comment that was edited in silence, and one that is here on
   s.shows({ ...one('a', 1), labels: [] }, one('b', 2));
   expect((await s.verify(issues)).map(([id]) => id)).toEqual(['a']);
   expect(await s.live('labels')).toBe('b/1');
+});
+
+test('an audit compares random issues and comments, and repairs what was changed in silence; it asks for nothing while other work waits', async () => {
+  await using s = await opened(byId);
+  s.shows(one('a', 1), one('b', 2), one('c', 3));
+  for (const name of ['a', 'b', 'c'])
+    Object.assign(s.details, {
+      [`/issues/${name}`]: one(name, 'abc'.indexOf(name) + 1),
+      [`/issues/${name}/comments`]: [said('1')],
+    });
+  expect(await s.opensAudit()).toEqual([]);
+  await s.both();
+  s.details['/issues/a'] = { ...one('a', 1), title: 'edited' };
+  s.details['/issues/b/comments'] = [said('1', 'edited')];
+  Object.assign(s.details, { '/issues/c': 404, '/issues/c/comments': 404 });
+  const other = await s.rows(
+    `insert into sync.stored_runs (account_id, kind, started_at, opened_by) values ('default', 'backfill', now(), 0) returning id`,
+  );
+  await s.rows(
+    `insert into sync.stored_run_streams (run_id, account_id, source, stream) values ($1, 'default', 'tracker', 'issues')`,
+    other[0]!.id,
+  );
+  s.later(3600);
+  s.asked();
+  expect(await s.opensAudit()).toEqual([]);
+  const isOver = (state: string) =>
+    s.rows(`update sync.stored_run_streams set state = $2 where run_id = $1`, other[0]!.id, state);
+  await isOver('completed');
+  expect(await s.opensAudit()).toEqual(['comments', 'issues']);
+  // Somebody needs the source once more.
+  await isOver('waiting');
+  expect([await s.audits(), s.asked()]).toEqual([[], []]);
+  await isOver('completed');
+  s.later(1800);
+  expect(await s.opensAudit()).toEqual([]);
+  s.later(1800);
+  expect(await s.opensAudit()).toEqual(['comments', 'issues']);
+  expect((await s.audits()).sort()).toEqual([
+    ['comments', 'b', 'comment edits do not move updated_at', true],
+    ['issues', 'a', 'edits do not move updated_at', true],
+    ['issues', 'c', 'deleted', true],
+  ]);
+  expect(await s.rows('select title from tracker.issues where _deleted_at is null order by id')).toEqual([
+    { title: 'edited' },
+    { title: 'b' },
+  ]);
+  expect(await s.live()).toBe('a/1 b/1');
+  await s.rows('update sync.audit set checked_at = now()');
+  expect(
+    await s.rows(`select stream, checked, differed, unread from sync.audit_confidence where field = '' order by 1`),
+  ).toEqual([
+    { stream: 'comments', checked: 2, differed: 1, unread: 0 },
+    { stream: 'issues', checked: 3, differed: 2, unread: 0 },
+  ]);
 });
 
 test('a comment of an erased person is stored without what tells of them, and the others as they are', async () => {

@@ -24,7 +24,7 @@ const runs = (s: Scripted) =>
 
 test('nothing of it is opened by itself: not for what waits, not for what slept, and no audit', async () => {
   await using s = await scripted();
-  const ctx: Context = withAudit(s.ctx, { ticketsPerHour: 5, messagesAgeMs: undefined });
+  const ctx: Context = withAudit(s.ctx, { perHour: 5 });
   s.lists.tickets = [ticket('t1', { updated_at: '2026-01-01T00:00:00Z' })];
   s.details['/tickets/t1'] = { ...ticket('t1'), messages: [message('m1')] };
   s.goTo(1000);
@@ -50,7 +50,7 @@ test('nothing of it is opened by itself: not for what waits, not for what slept,
   await open(s.pool, ['users'], at(0));
   expect(await opened()).toEqual([]);
   await stop(s, 'users');
-  expect(await opened()).toEqual([{ kind: 'audit', streams: ['tickets'] }]);
+  expect(await opened()).toEqual([{ kind: 'audit', streams: ['customers', 'tickets'] }]);
 
   const run = await open(s.pool, ['customers'], at(0), { kind: 'backfill' });
   const slept = await take(s.pool, { account: 'default', run, stream: 'helpdesk.customers' }, at(0));

@@ -32,12 +32,13 @@ import { type Claim, finish } from '../../../src/engine/runs/claims.ts';
 import { keepRequestLog } from '../../../src/engine/runs/request-log.ts';
 import { isNext } from '../../../src/engine/runs/runs.ts';
 import { claimSlot } from '../../../src/engine/runs/slots.ts';
+import { auditedOf } from '../../../src/engine/verify/audit/audited.ts';
 import { isAuditDue } from '../../../src/engine/verify/findings.ts';
 import { customers } from '../../../src/sources/helpdesk/customers.ts';
-import { helpdesk } from '../../../src/sources/helpdesk/helpdesk.ts';
 import { messages } from '../../../src/sources/helpdesk/messages/messages.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
 import { users } from '../../../src/sources/helpdesk/users.ts';
+import { streams } from '../../../src/sources/index.ts';
 import { long } from '../../support/long.ts';
 import { freshDatabase } from '../../support/postgres.ts';
 import { at, iso, message, second, take, ticket } from '../../support/scripted.ts';
@@ -437,7 +438,8 @@ async function amongRuns(pool: pg.Pool): Promise<void> {
 
 test('what each run needs is found by key, with plans that were made before the first one', long, async () => {
   await untouched(async (pool, others, url) => {
-    const { audit } = helpdesk as { audit: NonNullable<typeof helpdesk.audit> };
+    const audit = { perHour: 50 };
+    const { isThere } = auditedOf({ streams, sweep: { ageMs: 0, mostDeleted: 1 } }, { name: 'helpdesk', audit })!;
     const ledger = makeLedgerPool(url);
     ledger.options.max = 1;
     keepPlansIn(ledger, pool);
@@ -451,7 +453,7 @@ test('what each run needs is found by key, with plans that were made before the 
       const { run } = claimed as { run: number };
       const begin = `begin; ${withPlansByKey}`;
       expect(await transaction(pool, client => isNext(client, 'default', claim.stream), begin)).toBe(true);
-      expect(await isAuditDue(pool, { account: 'default', source: 'helpdesk', audit }, at(0), at(n))).toBe(false);
+      expect(await isAuditDue(pool, { account: 'default', source: 'helpdesk', isThere }, at(0), at(n))).toBe(false);
       const taken = await take(pool, { ...claim, run }, at(n));
       await readMostRejected(pool, taken);
       await readPosition(pool, taken, 'default');
@@ -465,7 +467,7 @@ test('what each run needs is found by key, with plans that were made before the 
       >[0]);
       await log.end();
       await finish(pool, taken, at(n), { credits: 0 });
-      await isAuditDue(pool, { account: 'default', source: 'helpdesk', audit }, at(0), at(n));
+      await isAuditDue(pool, { account: 'default', source: 'helpdesk', isThere }, at(0), at(n));
     };
     try {
       await read();

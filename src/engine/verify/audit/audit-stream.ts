@@ -1,19 +1,21 @@
 /**
  * The audit: spends spare credits on verification. Random records are re-read with their members, compared and
  * repaired. Then members that were last read long ago are re-read, oldest first, as far as the share of re-reading
- * allows. The audit ends as soon as another run needs the source.
+ * allows. The audit ends as soon as another run needs the source, or the quota is used up.
  */
 
+import { Spent } from '../../../errors.ts';
+import type { Stream } from '../../../sources/source.ts';
 import { type Context, type Outcome, sourceNow, sourceOf } from '../../context.ts';
 import { transaction } from '../../database/pool.ts';
 import { detailsLeft } from '../../deletions/rotation.ts';
 import { noteSwept } from '../../deletions/swept-ranges.ts';
+import { type Detail, detailsBeside } from '../../details/detail-rows.ts';
 import { Pending } from '../../details/pending.ts';
 import type { Claim } from '../../runs/claims.ts';
 import type { Look } from '../compare-reply.ts';
 import { oldestAsOf } from '../details/chosen-records.ts';
 import { type Compared, examineDetail } from '../details/examine-detail.ts';
-import { examineSample, liveOf } from '../one-by-one.ts';
 import { isFree } from './is-free.ts';
 
 /** Records per query of the oldest members. */
@@ -21,28 +23,31 @@ const batchSize = 100;
 /** Longest duration of an audit. The next audit then starts, and results are reported. */
 const longestMs = 3_600_000;
 
-/**
- * `perHour`: how many records are compared. `again`: the age after which members are read again; undefined: as the rotation of
- * the source has it, and no more than its share.
- */
-export async function auditDetails(
-  ctx: Context,
-  claim: Claim,
-  compared: Compared,
-  { perHour, again }: { perHour: number; again: { readonly ageMs: number } | undefined },
-): Promise<Outcome> {
+/** Compares some random records of a stream, then reads details again that were read long ago. */
+export async function auditStream(ctx: Context, claim: Claim, { key, jobs }: Stream): Promise<Outcome> {
   const begunMs = ctx.clock.monotonic();
-  const { details } = compared;
-  const look: Look = { ctx, claim, repair: true, random: true, expected: perHour };
-  await examineSample(look, {
-    ...{ sample: perHour, ids: liveOf(claim.stream), also: [details.key] },
-    isCompared: id => examineDetail(look, compared, id, { whole: true }),
-  });
-  const source = sourceOf(ctx, details.source);
-  const due = again ?? (await detailsLeft(ctx, source, details));
-  if (due !== undefined) await rereadOldest({ ...look, random: false, expected: undefined }, compared, begunMs, due);
-  await noteOldest(ctx, claim, details);
+  try {
+    await jobs.verify!.read(ctx, claim);
+    const details = detailsBeside(ctx.streams, key);
+    if (details) await rereadDetails(ctx, claim, details, begunMs);
+  } catch (error) {
+    // Other work needs what the quota of the next day allows.
+    if (!(error instanceof Spent)) throw error;
+  }
   return {};
+}
+
+/** Details with an age of their own are read again by it, and no sooner. */
+async function rereadDetails(ctx: Context, claim: Claim, details: Detail, begunMs: number): Promise<void> {
+  const of = ctx.streams.filter(one => one.kind === 'list').find(({ key }) => key === details.of.key)!;
+  const source = sourceOf(ctx, details.source);
+  const againMs = source.audit?.againMs;
+  if (details.ageMs === undefined) {
+    const due = againMs === undefined ? await detailsLeft(ctx, source, details) : { ageMs: againMs };
+    const look: Look = { ctx, claim, repair: true, random: false };
+    if (due !== undefined) await rereadOldest(look, { of, details }, begunMs, due);
+  }
+  await noteOldest(ctx, claim, details);
 }
 
 /** Reads the oldest members again, as long as nothing else needs the source. */
@@ -70,7 +75,7 @@ async function rereadOldest(
     for (const id of ids) {
       if (!(await isFree(ctx, details.source))) return;
       tried.add(id);
-      await examineDetail(look, compared, id, { whole: true });
+      await examineDetail(look, compared, id, { whole: details.list === undefined });
     }
   }
 }

@@ -1,5 +1,5 @@
 /** An audit uses credits that nothing else needs. */
-import { type Context, sourceOf } from '../../context.ts';
+import { type Context, type OpenSource, sourceOf } from '../../context.ts';
 import { othersWant } from '../findings.ts';
 
 /** A fresh run takes seconds. An audit waits this long for its end. */
@@ -7,9 +7,18 @@ const patienceMs = 20_000;
 const lookMs = 1000;
 
 /** False if other work of the source still needs credits after a short wait: then an audit ends. */
-export function isFree(ctx: Context, source: string): Promise<boolean> {
-  const { audit } = sourceOf(ctx, source).declaration;
-  return waitWhile(ctx, () => othersWant(ctx.pg, ctx.account, source, audit?.othersWant), patienceMs);
+export const isFree = (ctx: Context, source: string): Promise<boolean> =>
+  waitWhile(ctx, () => isWanted(ctx, sourceOf(ctx, source)), patienceMs);
+
+/** Whether other work needs the source now. What waits for the quota of the next day belongs to no run. */
+export async function isWanted(
+  ctx: Context,
+  { name, longestWaitMs }: Pick<OpenSource, 'name' | 'longestWaitMs'>,
+): Promise<boolean> {
+  if (await othersWant(ctx.pg, ctx.account, name)) return true;
+  if (longestWaitMs === undefined) return false;
+  for (const { source, pending } of ctx.streams) if (source === name && (await pending?.isDue(ctx))) return true;
+  return false;
 }
 
 /** Looks each second. False if it is still busy after this long. */

@@ -1,17 +1,27 @@
-/** Verifies the lists of a source that has details. Sampled records are compared with their members. All members are read record by record. */
+/** Verifies a stream by what it declares. Sampled records are compared with their members. All members are read record by record. */
 
 import type { ListStream, Row } from '../../../sources/source.ts';
 import type { Context, Outcome } from '../../context.ts';
 import type { Queryable } from '../../database/pool.ts';
 import { ownParts } from '../../deletions/row-facts.ts';
-import type { Detail } from '../../details/detail-rows.ts';
+import { type ById, type Detail, detailsBeside } from '../../details/detail-rows.ts';
 import type { Claim } from '../../runs/claims.ts';
-import { fromPlace } from '../one-by-one.ts';
+import { examineSample, fromPlace, liveOf } from '../one-by-one.ts';
 import type { Verifying } from '../read-whole.ts';
 import { movePlace } from '../verifications.ts';
+import { verifyById } from '../verify-by-id.ts';
 import { beginVerifying, outcomeOf, verifyList, verifyOrphans } from '../verify-list.ts';
 import { recordsAfter, recordsForAllNames } from './chosen-records.ts';
 import { type Compared, examineDetail, examineNamesOfNothing } from './examine-detail.ts';
+
+/** Compares a stream, or a sample of it, with the details that come with its records. */
+export function verify(ctx: Context, claim: Claim, stream: ListStream<Row> | Detail | ById): Promise<Outcome> {
+  if (stream.kind === 'by id') return verifyById(ctx, claim, stream);
+  const details = stream.kind === 'detail' ? stream : detailsBeside(ctx.streams, stream.key);
+  const lists = ctx.streams.filter(one => one.kind === 'list');
+  if (stream.kind === 'list' && details === undefined) return verifyList(ctx, claim, stream);
+  return verifyStream(ctx, claim, lists, details!);
+}
 
 /** `lists`: the lists of the source. */
 export async function verifyStream(
@@ -30,6 +40,11 @@ export async function verifyStream(
       examine: (look, id) => examineDetail(look, compared, id, { whole: true }),
     });
   const { verifying, sample } = await beginVerifying(ctx, claim, of);
+  if (sample !== null && details.list !== undefined) {
+    const isCompared = (id: string) => examineDetail(verifying.look, compared, id, { whole: false });
+    verifying.unread += await examineSample(verifying.look, { sample, ids: liveOf(of.key), isCompared });
+    return outcomeOf(verifying);
+  }
   await verifyMembers(verifying, compared);
   await examineNamesOfNothing(verifying.look, details);
   const { root, others } = details.merge.declared;

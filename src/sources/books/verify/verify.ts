@@ -9,7 +9,7 @@ import type { Examined, Look } from '../../../engine/verify/compare-reply.ts';
 import { examineSample } from '../../../engine/verify/one-by-one.ts';
 import { giveWay } from '../../../engine/verify/one-reader.ts';
 import { noteOrphans, parentsLost } from '../../../engine/verify/orphans.ts';
-import { type Asked, askedOf, movePlace, placeOf, uncompared } from '../../../engine/verify/verifications.ts';
+import { askedOf, movePlace, placeOf, uncompared } from '../../../engine/verify/verifications.ts';
 import { Gone, Retry } from '../../../errors.ts';
 import { getShelf } from '../endpoints.ts';
 import { booksOf } from '../open.ts';
@@ -30,9 +30,12 @@ function keyOf(record: string): Key {
   return { owner: record.slice(0, slash), shelf: record.slice(slash + 1) };
 }
 
-/** `asked`: default: what the run was opened for. */
-export async function verifyShelves(ctx: Context, claim: Claim, asked?: Asked): Promise<Outcome> {
-  const { sample, repair } = asked ?? (await askedOf(ctx.pg, claim.run));
+/** Volumes that an audit compares for each shelf. A shelf costs one request, plus one for each page of its volumes. */
+const volumesToShelf = 5;
+
+export async function verifyShelves(ctx: Context, claim: Claim): Promise<Outcome> {
+  const { sample: asked, repair } = await askedOf(ctx, claim);
+  const sample = asked !== null && claim.kind === 'audit' ? Math.ceil(asked / volumesToShelf) : asked;
   const look: Look = { ctx, claim, repair, random: sample !== null, expected: sample ?? undefined };
   if (sample !== null) {
     const isCompared = async (id: string) => {
