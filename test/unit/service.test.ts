@@ -61,6 +61,22 @@ test('without a limit it asks for ten a second; a limit of a minute is waited fo
   expect(connectionOf(minute, { SHOP_REQUESTS_PER_MINUTE: 100 }).longestWaitMs).toBeUndefined();
 });
 
+test('an audit has a setting where a record has a request of its own, and takes a small part of the limits without one', () => {
+  const byId = incremental(order, '/orders', { cursor: 'changedAt', startParam: 'since', get: '/orders/:id' });
+  const note = record('notes', 'Notes.', { id: id() });
+  const notes = details(note, '/orders/:id/notes', { parent: 'orders' });
+  const name = 'SHOP_AUDIT_RECORDS_PER_HOUR';
+  const usually = (more: Partial<Service<'shop'>>) => shop(more).settings[name]?.default;
+  expect([usually({}), connectionOf(shop()).audit]).toEqual([undefined, undefined]);
+  expect(usually({ streams: [byId] })).toBe('50');
+  expect(usually({ streams: [byId], limits: [perMinute(60), perDay(5000)] })).toBe('10');
+  expect(usually({ streams: [byId, notes], limits: [perDay(5000)] })).toBe('5');
+  expect(usually({ streams: [byId], limits: [perDay(100)] })).toBe('0');
+  const source = shop({ streams: [bare.streams[0]!, notes] });
+  expect(source.settings[name]!.says).toContain('each of notes');
+  expect(connectionOf(source, { [name]: 7 }).audit).toEqual({ perHour: 7 });
+});
+
 test('columns have names of SQL, and a field that SQL reserves has an underscore', () => {
   const [stream] = shop().streams;
   const { root } = stream!.merge.declared;

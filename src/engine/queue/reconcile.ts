@@ -15,7 +15,7 @@ import { notPaused } from '../runs/pauses.ts';
 import { wakeBackfills } from '../runs/ranges.ts';
 import { isNext, isResting, openRun, type RunKind, waitingWork, withAccount, wokenStreams } from '../runs/runs.ts';
 import { auditedOf } from '../verify/audit/audited.ts';
-import { isWanted } from '../verify/audit/is-free.ts';
+import { waitsForQuota } from '../verify/audit/is-free.ts';
 import { isAuditDue } from '../verify/findings.ts';
 import type { JobQueue } from './job-queue.ts';
 import type { Jobs } from './worker.ts';
@@ -105,7 +105,7 @@ async function openAudit(ctx: Context, source: OpenSource, opener: number): Prom
   const key = { account: ctx.account, source: source.name, isThere };
   const now = new Date(ctx.clock.now());
   const since = new Date(now.getTime() - auditMs);
-  if (!(await isAuditDue(ctx.pg, key, since, now)) || (await isWanted(ctx, source))) return false;
+  if (!(await isAuditDue(ctx.pg, key, since, now)) || (await waitsForQuota(ctx, source))) return false;
   return withAccount(ctx.pg, ctx.account, async client => {
     if ((await notPaused(client, ctx.account, compared)).length < compared.length) return false;
     if (!(await isAuditDue(client, key, since, now))) return false;

@@ -115,7 +115,7 @@ export function defineService<const N extends string>(service: Service<N>): Sour
 
 /** Without a setting: no more records of a stream than of the tickets of a help desk, and a twentieth of what the limits allow. */
 const auditedPerHour = ({ limits }: Pick<Service<string>, 'limits'>, sampled: readonly string[]): number =>
-  Math.max(1, Math.min(50, Math.floor(perHourOf(limits) / 20 / sampled.length)));
+  Math.min(50, Math.round(perHourOf(limits) / 20 / sampled.length));
 
 /** How late a change may be listed, without a setting. */
 export const lookbackSecondsOf = ({ lookbackSeconds = 10 }: Pick<Service<string>, 'lookbackSeconds'>): number =>

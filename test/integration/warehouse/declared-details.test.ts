@@ -47,7 +47,7 @@ const byId = trackerWith({ get: '/issues/:id' });
 const one = (name: string, n: number) => ({ id: name, title: name, updated_at: iso(n), labels: [{ id: '1' }] });
 const said = (name: string, body = `body of ${name}`, author = `${name}@example.org`) => ({ id: name, author, body });
 
-async function opened(tracker = trackerWith({}), lookbackMs = 0) {
+async function opened(tracker = trackerWith({}), lookbackMs = 0, longestWaitMs?: number) {
   const [issues, comments] = tracker.streams as [(typeof tracker.streams)[number], (typeof tracker.streams)[number]];
   const s = await scripted({ lookbackMs });
   const client = (await s.pool.connect()) as pg.PoolClient & pg.Client;
@@ -70,7 +70,7 @@ async function opened(tracker = trackerWith({}), lookbackMs = 0) {
   }, open.send);
   const ctx = {
     ...{ ...s.ctx, streams: tracker.streams, random: () => 0.5 },
-    sources: new Map([['tracker', { ...open, send, audit: { perHour: 9 } }]]),
+    sources: new Map([['tracker', { ...open, send, longestWaitMs, audit: { perHour: 9 } }]]),
   };
   let now = 1000;
   const later = (seconds = 10) => {
@@ -438,6 +438,20 @@ test('an audit compares random issues and comments, and repairs what was changed
     { stream: 'comments', checked: 2, differed: 1, unread: 0 },
     { stream: 'issues', checked: 3, differed: 2, unread: 0 },
   ]);
+});
+
+test('no audit begins while comments wait for the quota of the next day, though no run is open', async () => {
+  await using s = await opened(byId, 0, 60_000);
+  s.shows(one('a', 1));
+  s.details['/issues/a/comments'] = [said('1')];
+  await s.both();
+  s.shows(one('a', 1020));
+  s.details['/issues/a/comments'] = 503;
+  await s.both();
+  await s.rows(`update sync.stored_run_streams set finished_at = $1, deferred_until = '2100-01-01'`, s.later(3600));
+  await s.rows(`update sync.rejects set cleared_at = now()`);
+  expect([await s.isDue(), await s.opensAudit()]).toEqual([true, []]);
+  expect(await s.rows(`select kind from sync.stored_runs where kind <> 'sync'`)).toEqual([]);
 });
 
 test('a comment of an erased person is stored without what tells of them, and the others as they are', async () => {

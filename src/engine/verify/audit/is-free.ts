@@ -7,15 +7,17 @@ const patienceMs = 20_000;
 const lookMs = 1000;
 
 /** False if other work of the source still needs credits after a short wait: then an audit ends. */
-export const isFree = (ctx: Context, source: string): Promise<boolean> =>
-  waitWhile(ctx, () => isWanted(ctx, sourceOf(ctx, source)), patienceMs);
+export function isFree(ctx: Context, name: string): Promise<boolean> {
+  const source = sourceOf(ctx, name);
+  const isWanted = async () => (await othersWant(ctx.pg, ctx.account, name)) || (await waitsForQuota(ctx, source));
+  return waitWhile(ctx, isWanted, patienceMs);
+}
 
-/** Whether other work needs the source now. What waits for the quota of the next day belongs to no run. */
-export async function isWanted(
+/** Whether a record waits that no run reads until the quota of the next day. */
+export async function waitsForQuota(
   ctx: Context,
   { name, longestWaitMs }: Pick<OpenSource, 'name' | 'longestWaitMs'>,
 ): Promise<boolean> {
-  if (await othersWant(ctx.pg, ctx.account, name)) return true;
   if (longestWaitMs === undefined) return false;
   for (const { source, pending } of ctx.streams) if (source === name && (await pending?.isDue(ctx))) return true;
   return false;

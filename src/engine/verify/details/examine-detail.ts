@@ -58,8 +58,7 @@ export async function examineDetail(
     const { send } = sourceOf(ctx, of.source);
     reply = await readDetail(details, { id, more: embeds }, request => send(request, options(look)));
   } catch (error) {
-    // Only a record that is itself the subject of the sample counts in its confidence.
-    if (error instanceof Gone && of.get) return examineGone({ ...look, random: look.random && whole }, of, id, more);
+    if (error instanceof Gone && of.get) return examineGone(look, of, id, more);
     if (!(error instanceof Retry || error instanceof Gone)) throw error;
     await keepPlace(look, more);
     return false;
