@@ -6,7 +6,7 @@ import { z } from 'zod';
 import type { Read } from '../engine/database/session/connection-types.ts';
 import { readDatabaseUrl, readRedisUrl } from '../engine/database/session/connection-url.ts';
 import { parseRules, wrongRule } from '../privacy/fields/parse-field-rules.ts';
-import { findStream, kinds, sources, streams } from '../sources/index.ts';
+import { findStream, kinds, sources, streams, targetOf } from '../sources/index.ts';
 import { cronFault } from './cron.ts';
 import {
   address,
@@ -55,7 +55,7 @@ function isTimeZone(name: string): boolean {
   }
 }
 
-const freshness = streams.map(({ name, key, target }) => `${findStream(name) ? name : key}=${target}`).join(' ');
+const freshness = streams.map(one => `${findStream(one.name) ? one.name : one.key}=${targetOf(one)}`).join(' ');
 const unitMs: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /** Parses `tickets=5m users=26h` into milliseconds by stream. Throws Error for any other text. */

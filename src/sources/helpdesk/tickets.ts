@@ -32,7 +32,6 @@ export const tickets: ListStream<Ticket> = {
   ...identify('helpdesk', 'tickets'),
   personal: personalRules.tickets,
   schedule: ['fresh', 'nightly'],
-  target: '5m',
   lists: [
     { name: 'default' },
     { name: 'spam', shows: record => record.spam === true, flag: 'spam' },

@@ -24,7 +24,6 @@ export const messages: DetailStream<TicketInDetail, Message> = {
   ...identify('helpdesk', 'messages'),
   personal: personalRules.messages,
   schedule: [],
-  target: '15m',
   of: tickets,
   request: getTicketInDetail,
   members: record => record.messages,
