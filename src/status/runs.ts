@@ -2,6 +2,7 @@
 import type pg from 'pg';
 import { sql } from '../engine/database/sql.ts';
 import type { Counts, RunKind, StreamProgress } from '../engine/runs/runs.ts';
+import { byGravity } from '../errors.ts';
 
 export interface RunStream extends Omit<StreamProgress, 'account_id'> {
   paused: boolean;
@@ -94,7 +95,7 @@ export async function readRuns(db: Pick<pg.ClientBase, 'query'>, asked: RunsAske
      left join lateral (
        select s.error, s.remedy from sync.stored_run_streams s
        where s.run_id = o.id and s.error is not null
-       order by array_position(array[4, 1, 2, 130, 3], s.exit_code), s.finished_at limit 1) e on true
+       order by array_position(array[${byGravity.join(', ')}], s.exit_code), s.finished_at limit 1) e on true
      where ($2::text is null or o.account_id = $2) and ($3::bigint is null or o.id = $3) and ($4::text is null or o.kind = $4)
        and ($5::text is null or $5 = case when r.finished_at is null and t.paused then 'paused' else r.state end)
        and (not $6 or o.finished_at is null) and ($7::timestamptz is null or o.finished_at > $7) and o.id <> all ($9)

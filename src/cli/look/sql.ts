@@ -56,6 +56,9 @@ const pgUndefinedTable = '42P01';
 
 type Asked = Pick<Warehouse, 'pg' | 'url'>;
 
+/** Tables of these need no schema in a query. */
+const schemas = [...sources.map(({ name }) => name), 'analytics', 'sync'];
+
 /** Runs a query as a login that can only read. */
 export const ask = (warehouse: Asked, query: string): Promise<Answer> =>
   reading(warehouse, async client => {
@@ -75,13 +78,13 @@ async function reading<T>(warehouse: Asked, work: (client: Client) => Promise<T>
   if (asker.warning !== undefined) say(asker.warning);
   const { client } = asker;
   try {
-    return await readOnly(client, 'helpdesk, books, analytics, sync, public', () => work(client));
+    return await readOnly(client, [...schemas, 'public'].join(', '), () => work(client));
   } catch (error) {
     if (!(error instanceof pg.DatabaseError)) throw error;
     const hint =
       error.hint ??
       (await similarTables(client, error)) ??
-      `The tables are in the schemas ${sources.map(({ name }) => name).join(', ')}, analytics and sync; docs/reference/tables.md names them.`;
+      `The tables are in the schemas ${schemas.slice(0, -1).join(', ')} and ${schemas.at(-1)}; docs/reference/tables.md names them.`;
     throw new ShelfdeskError(`PostgreSQL says: ${error.message}`, hint, { cause: error });
   }
 }
@@ -97,7 +100,7 @@ async function similarTables(client: Client, { code, message }: pg.DatabaseError
      from pg_class c join pg_namespace n on n.oid = c.relnamespace
      where n.nspname = any ($2) and c.relkind in ('r', 'v', 'm', 'p') and sync.similarity(c.relname, $1) >= 0.3
      order by sync.similarity(c.relname, $1) desc, n.nspname, c.relname limit 3`,
-    [missing, [...sources.map(({ name }) => name), 'analytics', 'star', 'safe', 'sync']],
+    [missing, [...schemas, 'safe']],
   );
   return rows.length === 0 ? undefined : `Perhaps you meant ${rows.map(({ name }) => name).join(' or ')}.`;
 }

@@ -1,6 +1,7 @@
 /** The limits that a source has reported, and their use in the last day. */
 import type pg from 'pg';
 import type { SourceName } from '../http/request.ts';
+import { lanes } from './ledger.ts';
 
 interface LimitsTold {
   /** Rate-Limit-Limit as last seen. */
@@ -25,7 +26,7 @@ export async function limitsTold(
        to_timestamp(coalesce((b.state ->> 'frozenUntilMs')::float8, 0) / 1000) as frozen_until,
        coalesce(m.others, 0)::int as others, coalesce(m.used, 0)::int as used
      from sync.budget b cross join lateral (
-       select max(c.others) as others, sum(c.interactive + c.fresh + c.backfill + c.sweep) as used
+       select max(c.others) as others, sum(${lanes.map(lane => `c.${lane}`).join(' + ')}) as used
        from sync.credit_minutes c
        where (c.account_id, c.source) = (b.account_id, b.source) and c.minute > $3) m
      where b.account_id = $1 and b.source = $2`,
