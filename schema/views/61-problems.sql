@@ -444,7 +444,7 @@ comment on column sync.problems.account_id is 'The account.';
 comment on column sync.problems.stream is
   'The stream, the first one if one cause stops several of a source; null for the whole account or a whole source.';
 comment on column sync.problems.problem is
-  'Code of the problem: outage, token_refused, run_failed, nightly_failed, nightly_late, past_target, reread_late, credits_refused, mass_deletion_stopped, audit_found_drift, gap, most_rejected, rejects_open, no_worker, source_clock_jumped, page_not_served, alarms_undelivered, hand_off_undelivered, hand_off_late, paused, moved, recommendation.';
+  'Code of the problem; docs/reference/problems.md has each, with what to do.';
 comment on column sync.problems.severity is
   'critical: work has stopped until a person acts, or a failure delays a stream beyond its target, or a night failed, or most of what is read is rejected; warning; info.';
 comment on column sync.problems.says is 'Description in one sentence.';
