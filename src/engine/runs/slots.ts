@@ -42,24 +42,17 @@ export async function claimSlot(
   { slot, opener, now }: { slot: Date; opener: number; now: Date },
 ): Promise<{ run: number } | { skipped: string } | undefined> {
   return withAccountByKey(db, account, async client => {
-    const { rowCount } = await byKey(
-      client,
-      'take slot',
-      `insert into sync.schedule_slots (account_id, schedule, slot, claimed_at, claimed_by)
-       select $1, $2, $3, $4, $5
-       where not exists (
-         select from sync.schedule_slots where account_id = $1 and schedule = $2 and slot >= $3 and slot < $6)
-       on conflict do nothing`,
-      [account, schedule, slot, now, opener, latest(now)],
-    );
-    if (rowCount === 0) return undefined;
+    const taken = await byKey(client, 'take slot').count`
+      insert into sync.schedule_slots (account_id, schedule, slot, claimed_at, claimed_by)
+      select ${account}, ${schedule}, ${slot}, ${now}, ${opener}
+      where not exists (
+        select from sync.schedule_slots where account_id = ${account} and schedule = ${schedule} and slot >= ${slot} and slot < ${latest(now)})
+      on conflict do nothing`;
+    if (taken === 0) return undefined;
     const note = (run: number | null, skipped: string | null) =>
-      byKey(
-        client,
-        'note slot',
-        `update sync.schedule_slots set run_id = $4, skipped = $5 where account_id = $1 and schedule = $2 and slot = $3`,
-        [account, schedule, slot, run, skipped],
-      );
+      byKey(client, 'note slot').count`
+        update sync.schedule_slots set run_id = ${run}, skipped = ${skipped}
+        where account_id = ${account} and schedule = ${schedule} and slot = ${slot}`;
     const skip = async (skipped: string) => {
       await note(null, skipped);
       return { skipped };
