@@ -7,7 +7,7 @@ import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { makeRoles } from '../engine/database/migrate.ts';
 import { type Client, durably, transaction } from '../engine/database/pool.ts';
-import { query, sql } from '../engine/database/sql.ts';
+import { query, raw, sql } from '../engine/database/sql.ts';
 import { hasLeft, noteOperation } from '../engine/runs/operations.ts';
 import { ShelfdeskError, UsageError } from '../errors.ts';
 
@@ -254,11 +254,9 @@ async function note(
   accounts: readonly string[] | null,
   now: Date,
 ): Promise<void> {
-  const { rows } = await client.query<{ account: string; left: boolean }>(
-    `select account_id as account, ${hasLeft('a')} as left from sync.accounts a
-     where $1::text[] is null or account_id = any ($1) order by 1`,
-    [accounts],
-  );
+  const { rows } = await client.query<{ account: string; left: boolean }>(sql`
+    select account_id as account, ${raw(hasLeft('a'))} as left from sync.accounts a
+    where ${accounts}::text[] is null or account_id = any (${accounts}) order by 1`);
   const here = rows.filter(one => !one.left);
   const nobody = { account: rows.length > 0 ? '' : (accounts?.[0] ?? '') };
   for (const { account } of here.length > 0 ? here : [nobody])

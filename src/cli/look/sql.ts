@@ -4,6 +4,7 @@ import pg from 'pg';
 import type { Warehouse } from '../../app/context.ts';
 import { systemClock } from '../../clock.ts';
 import type { Client } from '../../engine/database/pool.ts';
+import { sql } from '../../engine/database/sql.ts';
 import { ShelfdeskError } from '../../errors.ts';
 import {
   type Answer,
@@ -95,12 +96,10 @@ async function similarTables(client: Client, { code, message }: pg.DatabaseError
   const { rows: tables } = await client.query("select to_regclass('sync.streams') is not null as there");
   if (!tables[0].there) return 'The tables are missing: run `npx shelfdesk sync` or `npx shelfdesk migrate`.';
   const missing = /"(?:[^"]*\.)?([^".]+)"/.exec(message)?.[1];
-  const { rows } = await client.query<{ name: string }>(
-    `select n.nspname || '.' || c.relname as name
-     from pg_class c join pg_namespace n on n.oid = c.relnamespace
-     where n.nspname = any ($2) and c.relkind in ('r', 'v', 'm', 'p') and sync.similarity(c.relname, $1) >= 0.3
-     order by sync.similarity(c.relname, $1) desc, n.nspname, c.relname limit 3`,
-    [missing, [...schemas, 'safe']],
-  );
+  const { rows } = await client.query<{ name: string }>(sql`
+    select n.nspname || '.' || c.relname as name
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where n.nspname = any (${[...schemas, 'safe']}) and c.relkind in ('r', 'v', 'm', 'p') and sync.similarity(c.relname, ${missing}) >= 0.3
+    order by sync.similarity(c.relname, ${missing}) desc, n.nspname, c.relname limit 3`);
   return rows.length === 0 ? undefined : `Perhaps you meant ${rows.map(({ name }) => name).join(' or ')}.`;
 }

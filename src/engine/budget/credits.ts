@@ -1,6 +1,7 @@
 /** Folds the record of spent credits: by minute for five weeks, then by hour, after a year by day. */
 import type pg from 'pg';
 import { transaction } from '../database/pool.ts';
+import { query } from '../database/sql.ts';
 import { sums } from './minutes.ts';
 
 const dayMs = 24 * 3_600_000;
@@ -43,11 +44,9 @@ const foldSql = (unit: keyof typeof stepOf) => `
 /** Days come first, so that hours never conflict with the row of a day. */
 export async function foldCredits(db: pg.Pool, account: string, now: Date): Promise<void> {
   const before = (days: number) => new Date(now.getTime() - days * dayMs);
-  const { rows } = await db.query<{ zone: string }>(
-    'select time_zone as zone from analytics.account_zones where account_id = $1',
-    [account],
-  );
-  const zone = rows[0]?.zone ?? 'UTC';
+  const found = await query(db)
+    .values<string>`select time_zone from analytics.account_zones where account_id = ${account}`;
+  const zone = found[0] ?? 'UTC';
   await transaction(
     db,
     async client => {

@@ -43,10 +43,9 @@ export async function freshPlan(
   { kind, question }: { kind: RunKind; question: AskedFor },
   now: Date,
 ): Promise<ForecastTotals | undefined> {
-  const { rows } = await db.query<{ forecast: ForecastTotals }>(sql`
+  return query(db).value<ForecastTotals>`
     delete from sync.plans where account_id = ${account} and kind = ${kind} and question = ${question}
-      and made_at > ${new Date(now.getTime() - planMs)} returning forecast`);
-  return rows[0]?.forecast;
+      and made_at > ${new Date(now.getTime() - planMs)} returning forecast`;
 }
 
 /** A resumed run keeps its first forecast. */
@@ -85,9 +84,8 @@ export async function budgetOf(
   db: pg.Pool,
   { account, source }: { account: string; source: string },
 ): Promise<object | undefined> {
-  const { rows } = await db.query<{ state: object }>(sql`
-    select state from sync.budget where account_id = ${account} and source = ${source}`);
-  return rows[0]?.state;
+  return query(db).value<object>`
+    select state from sync.budget where account_id = ${account} and source = ${source}`;
 }
 
 /** The average time from the end of a stream to the beginning of the next one of its run, recently. */

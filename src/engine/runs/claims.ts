@@ -133,10 +133,9 @@ export async function heldBy(
   db: pg.Pool,
   workers: readonly number[],
 ): Promise<{ worker: number; run: number; stream: StreamKey; token: number; job: string }[]> {
-  const { rows } = await db.query(sql`
+  return query(db).rows`
     select worker, run_id as run, stream_key as stream, token, job from sync.stored_run_streams
-    where worker = any(${workers}) and state = 'running'`);
-  return rows;
+    where worker = any(${workers}) and state = 'running'`;
 }
 
 /** Ends a stream that another run reads, so that this run need not read the rest. */

@@ -90,10 +90,9 @@ export async function lastSlot(
   schedule: string,
   now: Date,
 ): Promise<{ slot: Date; run_id: number | null; skipped: string | null } | undefined> {
-  const { rows } = await db.query(sql`
+  return query(db).first`
     select slot, run_id, skipped from sync.schedule_slots
-    where account_id = ${account} and schedule = ${schedule} and slot < ${latest(now)} order by slot desc limit 1`);
-  return rows[0];
+    where account_id = ${account} and schedule = ${schedule} and slot < ${latest(now)} order by slot desc limit 1`;
 }
 
 /**

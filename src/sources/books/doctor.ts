@@ -1,7 +1,7 @@
 /** Checks of the book catalog: reachability, credentials, quota, and country. */
 import type pg from 'pg';
 import { limitsTold } from '../../engine/budget/limits-told.ts';
-import { sql } from '../../engine/database/sql.ts';
+import { query } from '../../engine/database/sql.ts';
 import { ShelfdeskError } from '../../errors.ts';
 import { answered, fail, ok, type SourceCheck, skipped, warn } from '../../ops/doctor/checks/check.ts';
 import { count } from '../../words.ts';
@@ -78,7 +78,6 @@ export const catalogChecks: readonly SourceCheck<BooksPart>[] = [
 
 /** Any stored volume. */
 async function someVolume(db: pg.Pool, account: string): Promise<string | undefined> {
-  const { rows } = await db.query<{ id: string }>(sql`
-    select id from books.volumes where account_id = ${account} and _deleted_at is null order by id limit 1`);
-  return rows[0]?.id;
+  return query(db).value<string>`
+    select id from books.volumes where account_id = ${account} and _deleted_at is null order by id limit 1`;
 }

@@ -36,16 +36,14 @@ export interface Held {
 
 /** Where the account moved, if this warehouse is not to read it any more. */
 export async function movedTo(db: Queryable, account: string): Promise<string | undefined> {
-  const { rows } = await db.query<{ place: string }>(sql`
-    select place from sync.moves where account_id = ${account} and state = 'moved'`);
-  return rows[0]?.place;
+  return query(db).value<string>`
+    select place from sync.moves where account_id = ${account} and state = 'moved'`;
 }
 
 /** Whence the account was to come, if that move was given up before its first row, or has just begun. */
 export async function comingFrom(db: Queryable, account: string): Promise<string | undefined> {
-  const { rows } = await db.query<{ place: string }>(sql`
-    select place from sync.moves where account_id = ${account} and state = 'arriving'`);
-  return rows[0]?.place;
+  return query(db).value<string>`
+    select place from sync.moves where account_id = ${account} and state = 'arriving'`;
 }
 
 /** The tables that hold rows of the account. */
@@ -133,9 +131,8 @@ export async function endRemoval(db: pg.Pool, account: string, keepsMark: boolea
     await forget(client, account);
     if (!keepsMark) await client.query(sql`delete from sync.moves where account_id = ${account}`);
     for (const table of await listsOfAccounts(client))
-      await client.query(`update ${table} set accounts = array_remove(accounts, $1) where $1 = any (accounts)`, [
-        account,
-      ]);
+      await client.query(sql`
+        update ${raw(table)} set accounts = array_remove(accounts, ${account}) where ${account} = any (accounts)`);
     // `rules` makes the newest snapshot the only one.
     await client.query(sql`
       insert into sync.lake_pending (unit, account_id, id, erased)
