@@ -92,13 +92,13 @@ failing as not materialized (
       where r.id = d.run_id and p.schedule = 'nightly') as of_night) n
   where d.state = 'failed' and not sync.is_paused(d.account_id, d.stream_key)),
 nights as (
-  select a.account_id, n.slot, n.run_id, coalesce(t.target, interval '6 hours') as target
+  select a.account_id, n.slot, n.run_id, t.target
   from sync.accounts a
   cross join lateral (
     select s.slot, s.run_id from sync.schedule_slots s
     where s.account_id = a.account_id and s.schedule = 'nightly' and s.run_id is not null
     order by s.slot desc limit 1) n
-  left join sync.targets t on (t.account_id, t.subject) = (a.account_id, 'nightly')),
+  join sync.targets t on (t.account_id, t.subject) = (a.account_id, 'nightly')),
 -- A query of its own, because pg_locks cannot be filtered by account: otherwise each account would pay for all.
 alive as materialized (
   select w.account_id, w.works, w.host, w.page_url, w.page_error, w.started_at from sync.live_workers w),

@@ -64,23 +64,21 @@ export const anyErased = (client: Queryable, account: string): Promise<boolean> 
 
 export async function lookUp(client: Queryable, account: string, clues: Clues): Promise<Erased> {
   const clean = (all: readonly string[]) => [...new Set(all.map(text => cleanText(text).text))];
-  const customerIds = clean(clues.customers);
-  const { customers, asked, tickets, contacts, further } = await query(client, 'look up erased').row<
-    Record<keyof Erased, string[]>
-  >`
-    select
-      array(select e.customer_id from sync.erased e where e.account_id = ${account} and e.customer_id = any (${customerIds})) as customers,
-      array(select e.customer_id from sync.erased e
-        where e.account_id = ${account} and e.customer_id = any (${customerIds}) and not e.found_again) as asked,
-      array(select e.ticket_id from sync.erased_tickets e
-        where e.account_id = ${account} and e.ticket_id = any (${clean(clues.tickets)})) as tickets,
-      coalesce(array_agg(distinct c.value) filter (where c.known), '{}') as contacts,
-      coalesce(array_agg(distinct c.value) filter (where not c.known), '{}') as further
-    from (
-      select v.value, exists (
-        select from sync.secret_erased e
-        where e.account_id = ${account} and e.contact_hash = sync.contact_hash(${account}, f.form)) as known
-      from unnest(${clean(clues.contacts)}::text[]) v (value), unnest(sync.contact_forms(v.value)) f (form)) c`;
+  const { rows } = await client.query<Record<keyof Erased, string[]>>({
+    name: 'look up erased',
+    text: `select
+        array(select e.customer_id from sync.erased e where e.account_id = $1 and e.customer_id = any ($2)) as customers,
+        array(select e.customer_id from sync.erased e where e.account_id = $1 and e.customer_id = any ($2) and not e.found_again) as asked,
+        array(select e.ticket_id from sync.erased_tickets e where e.account_id = $1 and e.ticket_id = any ($3)) as tickets,
+        coalesce(array_agg(distinct c.value) filter (where c.known), '{}') as contacts,
+        coalesce(array_agg(distinct c.value) filter (where not c.known), '{}') as further
+      from (
+        select v.value, exists (
+          select from sync.secret_erased e where e.account_id = $1 and e.contact_hash = sync.contact_hash($1, f.form)) as known
+        from unnest($4::text[]) v (value), unnest(sync.contact_forms(v.value)) f (form)) c`,
+    values: [account, clean(clues.customers), clean(clues.tickets), clean(clues.contacts)],
+  });
+  const { customers, asked, tickets, contacts, further } = rows[0]!;
   return {
     ...{ customers: new Set(customers), asked: new Set(asked), tickets: new Set(tickets) },
     ...{ contacts: new Set(contacts), further: new Set(further) },

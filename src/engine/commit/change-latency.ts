@@ -12,7 +12,6 @@ import type { Claim } from '../runs/claims.ts';
 
 /** A change that is dated further ahead than a clock's grain and a little is a slip of the source: it has no age. */
 const aheadMs = 60_000;
-const keptDays = 35;
 
 /** Changes of the stream that are here from now on, as the source dates them; `sourceMs` is now, by its clock. */
 export async function noteAges(
@@ -44,7 +43,6 @@ export async function newOnes(
   return changedMs.filter(ms => ms > since.getTime());
 }
 
-export async function forgetAges(db: pg.Pool, account: string, now: Date): Promise<void> {
-  const before = new Date(now.getTime() - keptDays * 24 * 3_600_000);
+export async function forgetAges(db: pg.Pool, account: string, before: Date): Promise<void> {
   await db.query(sql`delete from sync.change_latencies where account_id = ${account} and minute < ${before}`);
 }

@@ -13,7 +13,8 @@ import { forgetHandOffs } from './hand-offs.ts';
 import { isPaused, pausedOf } from './pauses.ts';
 import { isNext, isOpen, openRun, type RunKind, withAccountByKey } from './runs.ts';
 
-const keptDays = 35;
+/** What comes each minute is kept so long, and so are hand-offs and alarms that are over. */
+export const keptDays = 35;
 
 export interface Plan {
   readonly schedule: string;
@@ -112,7 +113,7 @@ export async function forgetOld(db: pg.Pool, account: string, now: Date): Promis
         select from sync.stored_runs o join sync.stored_run_streams p on p.run_id = o.id and p.stream_key = s.stream_key
         where o.account_id = ${account} and o.kind = 'sweep' and o.id > r.id and p.state = 'completed')))`);
   await forgetHandOffs(db, account, before);
-  await forgetAges(db, account, now);
+  await forgetAges(db, account, before);
   await foldCredits(db, account, now);
   await db.query(sql`
     delete from sync.audit where account_id = ${account} and differences is null and checked_at < ${before}`);

@@ -5,7 +5,7 @@ import { query } from '../../engine/database/sql.ts';
 import { ShelfdeskError } from '../../errors.ts';
 import { answered, fail, ok, type SourceCheck, skipped, warn } from '../../ops/doctor/checks/check.ts';
 import { count } from '../../words.ts';
-import { getVolume, listShelves } from './endpoints.ts';
+import { getVolume, listShelves, myLibrary } from './endpoints.ts';
 import { booksOf } from './open.ts';
 import type { BooksPart } from './settings.ts';
 
@@ -24,7 +24,7 @@ export const catalogChecks: readonly SourceCheck<BooksPart>[] = [
       const books = booksOf(await context.ctx());
       const [owner] = books.owners;
       const reply = books.send(listShelves(owner!), { lane: 'interactive', signal: context.signal, tries: 1 });
-      const whose = owner === 'mylibrary' ? 'the library' : `user ${owner}`;
+      const whose = owner === myLibrary ? 'the library' : `user ${owner}`;
       return answered(reply, ({ arrived }) =>
         ok(`it answers, and shows ${count(arrived, 'shelf', 'shelves')} of ${whose}`),
       );
