@@ -16,13 +16,13 @@ interface LimitsTold {
 }
 
 /** Undefined before the first request. `since` by the database's clock. */
-export async function limitsTold(
+export const limitsTold = (
   db: pg.Pool,
   account: string,
   source: SourceName,
   since: Date,
-): Promise<LimitsTold | undefined> {
-  return query(db).first`
+): Promise<LimitsTold | undefined> =>
+  query(db).first`
     select (b.state ->> 'limit')::float8 as limit,
       to_timestamp(coalesce((b.state ->> 'frozenUntilMs')::float8, 0) / 1000) as frozen_until,
       coalesce(m.others, 0)::int as others, coalesce(m.used, 0)::int as used
@@ -31,4 +31,3 @@ export async function limitsTold(
       from sync.credit_minutes c
       where (c.account_id, c.source) = (b.account_id, b.source) and c.minute > ${since}) m
     where b.account_id = ${account} and b.source = ${source}`;
-}

@@ -151,13 +151,12 @@ const farAhead = `interval '1 hour'`;
 export const isFarAhead = (time: string, now: string): string => `${time} > ${now}::timestamptz + ${farAhead}`;
 
 /** Ids that are due for a fetch, the longest due first. A retry that a clock far ahead put off is due too. */
-export async function dueRejects(db: pg.Pool, claim: Key, now: Date): Promise<string[]> {
-  return query(db).values<string>`
+export const dueRejects = (db: pg.Pool, claim: Key, now: Date): Promise<string[]> =>
+  query(db).values<string>`
     select ask_id from sync.rejects
     where account_id = ${claim.account} and stream_key = ${claim.stream} and cleared_at is null
       and (next_try_at <= ${now} or next_try_at is not null and last_seen_at > ${now}::timestamptz + ${raw(farAhead)})
     group by ask_id order by min(next_try_at)`;
-}
 
 /** A stream of which most is rejected for its shape: a row of sync.most_rejected. */
 export interface MostRejected {
@@ -171,14 +170,13 @@ export interface MostRejected {
 const fewIds = 3;
 
 /** Undefined unless most of what the stream reads is rejected. */
-export async function readMostRejected(db: pg.Pool, { account, stream }: Key): Promise<MostRejected | undefined> {
-  return byKey(db, 'most rejected').first<MostRejected>`
+export const readMostRejected = (db: pg.Pool, { account, stream }: Key): Promise<MostRejected | undefined> =>
+  byKey(db, 'most rejected').first<MostRejected>`
     select m.next_try_at, array(
         select r.ask_id from sync.rejects r
         where r.account_id = ${account} and r.stream_key = ${stream} and r.cleared_at is null and r.path is not null and r.ask_id is not null
         group by r.ask_id order by max(r.last_seen_at), r.ask_id limit ${raw(fewIds)}) as ids
     from sync.most_rejected m where m.account_id = ${account} and m.stream_key = ${stream}`;
-}
 
 /** From now on each of its rejects is due. */
 export async function askForAll(db: pg.Pool, { account, stream }: Key, now: Date): Promise<void> {

@@ -26,19 +26,13 @@ export interface Listed {
   readonly lookbackMs?: number;
 }
 
-interface Registered {
-  readonly account: string;
-  readonly sinceMs: Ms;
-  readonly lookbackMs?: number;
-}
-
 /**
  * Registers the account and its lists. A stream is complete only once each of its lists was read. `sync.status` needs
  * the lookback of the source too.
  */
 export async function register(
   db: Queryable,
-  { account, sinceMs, lookbackMs = 120_000 }: Registered,
+  { account, sinceMs, lookbackMs = 120_000 }: { account: string; sinceMs: Ms; lookbackMs?: number },
   lists: readonly Listed[],
   now: Date,
 ): Promise<void> {

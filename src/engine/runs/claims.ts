@@ -129,14 +129,13 @@ export const stopped = (
     where s.run_id is null or sync.is_paused(c.account_id, c.key)`;
 
 /** The claims that the database has for these workers. */
-export async function heldBy(
+export const heldBy = (
   db: pg.Pool,
   workers: readonly number[],
-): Promise<{ worker: number; run: number; stream: StreamKey; token: number; job: string }[]> {
-  return query(db).rows`
+): Promise<{ worker: number; run: number; stream: StreamKey; token: number; job: string }[]> =>
+  query(db).rows`
     select worker, run_id as run, stream_key as stream, token, job from sync.stored_run_streams
     where worker = any(${workers}) and state = 'running'`;
-}
 
 /** Ends a stream that another run reads, so that this run need not read the rest. */
 export async function finishUntaken(

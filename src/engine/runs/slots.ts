@@ -85,16 +85,15 @@ const readOf = (client: pg.ClientBase, account: string, streams: readonly Stream
     order by k.place`;
 
 /** The last slot that was taken. */
-export async function lastSlot(
+export const lastSlot = (
   db: pg.Pool,
   account: string,
   schedule: string,
   now: Date,
-): Promise<{ slot: Date; run_id: number | null; skipped: string | null } | undefined> {
-  return query(db).first`
+): Promise<{ slot: Date; run_id: number | null; skipped: string | null } | undefined> =>
+  query(db).first`
     select slot, run_id, skipped from sync.schedule_slots
     where account_id = ${account} and schedule = ${schedule} and slot < ${latest(now)} order by slot desc limit 1`;
-}
 
 /**
  * Slots, runs of the reconciler, and comparisons without a finding are kept for five weeks, because one comes each

@@ -168,9 +168,9 @@ export async function standingIn(
 
 /** The time through which the stream is complete, by the source's clock; undefined if it was never read. */
 export async function completeThrough(db: Queryable, account: string, stream: StreamKey): Promise<Ms | undefined> {
-  const { rows } = await db.query<{ ms: Ms | null }>(sql`
-    select extract(epoch from sync.complete_through(${account}, ${stream}))::float8 * 1000 as ms`);
-  return rows[0]!.ms ?? undefined;
+  const found = await query(db).value<Ms | null>`
+    select extract(epoch from sync.complete_through(${account}, ${stream}))::float8 * 1000 as ms`;
+  return found ?? undefined;
 }
 
 /** Whether the stream was ever read. */

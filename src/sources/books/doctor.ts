@@ -77,7 +77,6 @@ export const catalogChecks: readonly SourceCheck<BooksPart>[] = [
 ];
 
 /** Any stored volume. */
-async function someVolume(db: pg.Pool, account: string): Promise<string | undefined> {
-  return query(db).value<string>`
+const someVolume = (db: pg.Pool, account: string): Promise<string | undefined> =>
+  query(db).value<string>`
     select id from books.volumes where account_id = ${account} and _deleted_at is null order by id limit 1`;
-}

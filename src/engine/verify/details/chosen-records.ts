@@ -1,7 +1,7 @@
 /** Selects the stored records that a verification reads with their members. */
 
 import type { Queryable } from '../../database/pool.ts';
-import { query, raw, sql } from '../../database/sql.ts';
+import { query, raw } from '../../database/sql.ts';
 import { type Detail, idsOf, rowsOfParent } from '../../details/detail-rows.ts';
 import type { Ms } from '../../reading/reading.ts';
 import type { Claim } from '../../runs/claims.ts';
@@ -9,10 +9,10 @@ import type { Claim } from '../../runs/claims.ts';
 /** As of when the oldest stored members were read, also those of records that wait for a newer reading; undefined if there are none. */
 export async function oldestAsOf(db: Queryable, account: string, stream: Detail): Promise<Ms | undefined> {
   const { table, asOf } = rowsOfParent(stream);
-  const { rows } = await db.query<{ ms: Ms | null }>(sql`
+  const found = await query(db).value<Ms | null>`
     select extract(epoch from min(${raw(asOf)}))::float8 * 1000 as ms from ${raw(table)}
-    where account_id = ${account} and _deleted_at is null`);
-  return rows[0]!.ms ?? undefined;
+    where account_id = ${account} and _deleted_at is null`;
+  return found ?? undefined;
 }
 
 /**
