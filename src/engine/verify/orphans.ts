@@ -147,11 +147,10 @@ export const noteOrphans = (
 export const noteMadeHere = (look: Look, table: StreamKey, isShown: string, asOfMs: Ms): Promise<void> =>
   note(look, asOfMs, async client => {
     const { claim, repair } = look;
-    const which = `from ${table} n where n.account_id = $1 and not (${isShown})`;
-    const told = 'n.id as record, n._observed_at as "oursAsOf"';
+    const which = sql`from ${raw(table)} n where n.account_id = ${claim.account} and not (${numbered(isShown, claim.account)})`;
+    const told = raw('n.id as record, n._observed_at as "oursAsOf"');
     const { rows } = await client.query<Pick<Finding, 'record' | 'oursAsOf'>>(
-      repair ? `delete ${which} returning ${told}` : `select ${told} ${which}`,
-      [claim.account],
+      repair ? sql`delete ${which} returning ${told}` : sql`select ${told} ${which}`,
     );
     const of = { stream: table, kind: 'only here', differences: { row: ['there', null] }, repaired: repair } as const;
     return { findings: rows.map(row => ({ ...of, ...row })), deleted: repair ? rows.length : 0 };
