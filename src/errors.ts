@@ -7,6 +7,16 @@ import { readFileSync } from 'node:fs';
 /** Exit codes of the command line, as the README documents them. */
 export const exitCodes = { ok: 0, failed: 1, usage: 2, partial: 3, refused: 4, differs: 5, interrupted: 130 } as const;
 
+/** Exit codes, the gravest first, in the order in which sync.runs tells the state of a run. */
+export const byGravity: readonly number[] = [
+  ...[exitCodes.refused, exitCodes.usage, exitCodes.failed],
+  ...[exitCodes.interrupted, exitCodes.differs, exitCodes.partial],
+];
+
+/** The gravest of these exit codes. */
+export const gravestOf = (codes: readonly (number | null)[]): number =>
+  byGravity.find(code => codes.includes(code)) ?? exitCodes.ok;
+
 /** The stack of a bug. In the package many sources share a file, so each line also names its own. */
 export function stackOf({ stack, message }: Error): string {
   return (stack ?? message).replace(/(file:\S+\.js):(\d+):\d+/g, (place, file: string, line: string) => {

@@ -138,7 +138,7 @@ comment on column sync.verified_lists.theirs_least is
 comment on column sync.verified_lists.theirs_most is 'The same, with records that may have arrived afterwards.';
 
 create or replace view sync.recommendations as
-select k.account_id, k.stream, k.kind, k.times, k.last_at, r.setting, r.remedy, k.source, k.stream_key
+select k.account_id, k.stream, k.kind, k.times, k.last_at, r.said[1] as setting, format(r.said[2], r.said[1]) as remedy, k.source, k.stream_key
 from (
   select a.account_id, a.source, a.stream, a.stream_key, one.kind, count(*) as times, max(a.checked_at) as last_at
   from sync.audit a, unnest(string_to_array(a.kind, '; ')) one (kind)
@@ -147,26 +147,25 @@ from (
   having count(distinct a.run_id) >= 2) k
 left join sync.streams f using (stream_key)
 cross join lateral (
+  -- The setting, and the sentence that has it.
   select case
-      when k.kind in ('changed here', 'only here') then null
-      when k.kind in ('a change was missed', 'missing here') then null
-      when k.stream_key in ('helpdesk.labels', 'helpdesk.inboxes') then null
-      when k.stream_key = 'helpdesk.messages' then 'MESSAGES_AGE_DAYS'
-      when k.stream_key = 'helpdesk.users' then 'SCHEDULE_NIGHTLY'
-      when k.stream_key = 'books.shelves' then 'BOOKS_SHELF_AGE_HOURS'
-      when k.stream_key = 'books.volumes' then 'BOOKS_VOLUME_AGE_DAYS'
-      when f.follows is not null then null
-      else 'SWEEP_AGE_DAYS' end as setting,
-    case
-      when k.kind in ('changed here', 'only here') then 'Another program writes to these tables. Only the worker may write to them.'
-      when k.kind in ('a change was missed', 'missing here') then 'Read the range again: backfill --again. If it happens anew, please report it.'
-      when k.stream_key in ('helpdesk.labels', 'helpdesk.inboxes') then 'Nothing to do: names of labels and inboxes are looked at again once a week.'
-      when k.stream_key = 'helpdesk.messages' then 'The source does not announce such changes. Set MESSAGES_AGE_DAYS to re-read messages after that many days.'
-      when k.stream_key = 'helpdesk.users' then 'Nothing announces it: let the night come more often, by SCHEDULE_NIGHTLY.'
-      when k.stream_key = 'books.shelves' then 'Nothing announces it: set BOOKS_SHELF_AGE_HOURS lower, so that shelves are read again sooner.'
-      when k.stream_key = 'books.volumes' then 'Nothing announces it: set BOOKS_VOLUME_AGE_DAYS lower, so that volumes are read again sooner.'
-      when f.follows is not null then 'Nothing announces it: declare fewer ageDays for the stream, so that it is read again sooner.'
-      else 'Nothing announces it: set SWEEP_AGE_DAYS lower, so that everything is looked at again sooner.' end as remedy) r;
+      when k.kind in ('changed here', 'only here')
+        then array[null, 'Another program writes to these tables. Only the worker may write to them.']
+      when k.kind in ('a change was missed', 'missing here')
+        then array[null, 'Read the range again: backfill --again. If it happens anew, please report it.']
+      when k.stream_key in ('helpdesk.labels', 'helpdesk.inboxes')
+        then array[null, 'Nothing to do: names of labels and inboxes are looked at again once a week.']
+      when k.stream_key = 'helpdesk.messages'
+        then array['MESSAGES_AGE_DAYS', 'The source does not announce such changes. Set %s to re-read messages after that many days.']
+      when k.stream_key = 'helpdesk.users'
+        then array['SCHEDULE_NIGHTLY', 'Nothing announces it: let the night come more often, by %s.']
+      when k.stream_key = 'books.shelves'
+        then array['BOOKS_SHELF_AGE_HOURS', 'Nothing announces it: set %s lower, so that shelves are read again sooner.']
+      when k.stream_key = 'books.volumes'
+        then array['BOOKS_VOLUME_AGE_DAYS', 'Nothing announces it: set %s lower, so that volumes are read again sooner.']
+      when f.follows is not null
+        then array[null, 'Nothing announces it: declare fewer ageDays for the stream, so that it is read again sooner.']
+      else array['SWEEP_AGE_DAYS', 'Nothing announces it: set %s lower, so that everything is looked at again sooner.'] end as said) r;
 comment on view sync.recommendations is
   'Kinds of difference that audits and verifications found in at least two runs of the last 30 days, with their remedy.';
 comment on column sync.recommendations.account_id is 'The account.';

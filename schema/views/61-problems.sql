@@ -92,13 +92,13 @@ failing as not materialized (
       where r.id = d.run_id and p.schedule = 'nightly') as of_night) n
   where d.state = 'failed' and not sync.is_paused(d.account_id, d.stream_key)),
 nights as (
-  select a.account_id, n.slot, n.run_id, coalesce(t.target, interval '6 hours') as target
+  select a.account_id, n.slot, n.run_id, t.target
   from sync.accounts a
   cross join lateral (
     select s.slot, s.run_id from sync.schedule_slots s
     where s.account_id = a.account_id and s.schedule = 'nightly' and s.run_id is not null
     order by s.slot desc limit 1) n
-  left join sync.targets t on (t.account_id, t.subject) = (a.account_id, 'nightly')),
+  join sync.targets t on (t.account_id, t.subject) = (a.account_id, 'nightly')),
 -- A query of its own, because pg_locks cannot be filtered by account: otherwise each account would pay for all.
 alive as materialized (
   select w.account_id, w.works, w.host, w.page_url, w.page_error, w.started_at from sync.live_workers w),
@@ -444,7 +444,7 @@ comment on column sync.problems.account_id is 'The account.';
 comment on column sync.problems.stream is
   'The stream, the first one if one cause stops several of a source; null for the whole account or a whole source.';
 comment on column sync.problems.problem is
-  'Code of the problem: outage, token_refused, run_failed, nightly_failed, nightly_late, past_target, reread_late, credits_refused, mass_deletion_stopped, audit_found_drift, gap, most_rejected, rejects_open, no_worker, source_clock_jumped, page_not_served, alarms_undelivered, hand_off_undelivered, hand_off_late, paused, moved, recommendation.';
+  'Code of the problem; docs/reference/problems.md has each, with what to do.';
 comment on column sync.problems.severity is
   'critical: work has stopped until a person acts, or a failure delays a stream beyond its target, or a night failed, or most of what is read is rejected; warning; info.';
 comment on column sync.problems.says is 'Description in one sentence.';

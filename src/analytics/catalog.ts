@@ -49,8 +49,11 @@ export interface Schema {
 
 export const nameOf = (relation: Pick<Relation, 'schema' | 'name'>): string => `${relation.schema}.${relation.name}`;
 
+/** The schemas that readers of one account see, besides the mirrored ones. */
+export const offered = ['analytics', 'safe'];
+
 /** The schemas of mirrored tables stand between these, in the order of the streams. */
-const [first, last] = [['analytics', 'safe'], ['sync']];
+const [first, last] = [offered, ['sync']];
 
 /**
  * PostgreSQL knows no keys of views. Views of `safe`, and views of an internal table of the same name, have the keys of

@@ -4,13 +4,7 @@
  */
 import { stringify } from 'yaml';
 import type { Stream } from '../sources/source.ts';
-import { type Join, nameOf, type Relation, type Schema } from './catalog.ts';
-
-/**
- * Schemas for dbt in addition to the mirrored ones. sync is left out, because only the worker and readers of all
- * accounts see its rows.
- */
-const offered = ['analytics', 'safe'];
+import { type Join, nameOf, offered, type Relation, type Schema } from './catalog.ts';
 
 /** Storage of the view with the same name. Readers use the view. */
 const isStore = ({ name }: Relation): boolean => name.startsWith('stored_');
@@ -20,7 +14,7 @@ type Bringing = Pick<Stream, 'source' | 'name' | 'merge' | 'relations'>;
 const opening = `# Generated: \`npx shelfdesk schema dbt\` prints it. Who wants to change a description changes a comment, in a migration.
 `;
 
-/** `streams`: all streams, with their relations. */
+/** `streams`: all streams, with their relations. sync is left out: only the worker and readers of all accounts see its rows. */
 export function dbtSources(all: readonly Schema[], streams: readonly Bringing[]): string {
   const schemas = all
     .filter(schema => schema.isMirror || offered.includes(schema.name))

@@ -4,14 +4,8 @@ import { makePool } from '../engine/database/pool.ts';
 import { sql } from '../engine/database/sql.ts';
 import { ShelfdeskError } from '../errors.ts';
 
-interface SearchIndex {
-  readonly name: string;
-  readonly of: string;
-  readonly sql: string;
-}
-
 /** The indexes: what each one finds, its name and its definition. schema/views/74-search.sql looks them up by name. */
-const indexes: readonly SearchIndex[] = [
+const indexes = [
   {
     name: 'messages_words',
     of: 'words of messages',

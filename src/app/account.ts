@@ -2,6 +2,7 @@
 
 import { hostname } from 'node:os';
 import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import type { Logger } from 'pino';
 import { systemClock } from '../clock.ts';
 import type { Context } from '../engine/context.ts';
@@ -120,8 +121,21 @@ export async function openAccountOn(
   return { ctx, queue, presence, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
-/** No flag of the start: with it Node would compile its own modules anew, which is a large part of a short command. */
-const keepHeapSmall = (): void => setFlagsFromString('--heap-growing-percent=30');
+/**
+ * No flag of the start: with it Node would compile its own modules anew, which is a large part of a short command. A limit that a
+ * collection of the start has left holds until the next one, and that may come late: bytes of pages would fill up to 40 MB first.
+ * So a process that lives on collects once.
+ */
+function keepHeapSmall(): void {
+  if (isKeptSmall) return;
+  isKeptSmall = true;
+  setFlagsFromString('--heap-growing-percent=30');
+  setTimeout(() => {
+    setFlagsFromString('--expose-gc');
+    runInNewContext('gc()');
+  }, 1000).unref();
+}
+let isKeptSmall = false;
 
 /** Pauses streams that a field rule leaves out whole. Stored rows stay unchanged until `warehouse fields apply`. */
 async function keepRules({ pg, account, clock, log }: Context, { fieldRules }: Config): Promise<void> {

@@ -81,7 +81,12 @@ export interface Config extends SourceConfig {
   /** Undefined: every field is kept. */
   fieldRules: FieldRules | undefined;
   schedule: Times;
-  promises: Promises;
+  promises: {
+    /** Highest lag of each stream by its name, and whether it differs from the default. */
+    targets: Readonly<Record<string, { ms: number; isSet: boolean }>>;
+    /** Longest time from the due time to the end of the nightly run. */
+    nightlyMs: number;
+  };
   /** Undefined: no alarms are sent. */
   alarm: AlarmConfig | undefined;
   /** Undefined: no hand-offs are sent. */
@@ -89,13 +94,6 @@ export interface Config extends SourceConfig {
   /** Largest reply of a source in bytes. Reading ends there. */
   replyBytes: number;
   logLevel: string;
-}
-
-interface Promises {
-  /** Highest lag of each stream by its name, and whether it differs from the default. */
-  targets: Readonly<Record<string, { ms: number; isSet: boolean }>>;
-  /** Longest time from the due time to the end of the nightly run. */
-  nightlyMs: number;
 }
 
 export interface AlarmConfig {

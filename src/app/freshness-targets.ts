@@ -5,8 +5,7 @@
 
 import { longestPauseMs } from '../engine/queue/longest-pause.ts';
 import type { Target } from '../engine/runs/freshness-targets.ts';
-import { streams } from '../sources/index.ts';
-import { announcedBy, type Stream } from '../sources/source.ts';
+import { scheduleOf, streams } from '../sources/index.ts';
 import type { Config } from './config.ts';
 import { configuredSources } from './context.ts';
 
@@ -35,11 +34,4 @@ export function promisesOf(config: Config): Target[] {
       return [{ subject: stream.key, ms: ms + Math.max(0, Math.min(...reads) - usualMs) }];
     });
   return [...found, ...(pauseMs.nightly === undefined ? [] : [{ subject: 'nightly', ms: nightlyMs }])];
-}
-
-/** A stream that is fetched by id follows the schedule of its list. */
-function scheduleOf(stream: Stream): Stream['schedule'] {
-  const announcer = announcedBy(stream);
-  if (announcer === null) return stream.schedule;
-  return streams.find(({ name, source }) => name === announcer && source === stream.source)!.schedule;
 }

@@ -5,8 +5,9 @@
 import { z } from 'zod';
 import type { Read } from '../engine/database/session/connection-types.ts';
 import { readDatabaseUrl, readRedisUrl } from '../engine/database/session/connection-url.ts';
+import { keptDays } from '../engine/runs/slots.ts';
 import { parseRules, wrongRule } from '../privacy/fields/parse-field-rules.ts';
-import { findStream, kinds, sources, streams } from '../sources/index.ts';
+import { findStream, kinds, sources, streams, targetOf } from '../sources/index.ts';
 import { cronFault } from './cron.ts';
 import {
   address,
@@ -55,7 +56,7 @@ function isTimeZone(name: string): boolean {
   }
 }
 
-const freshness = streams.map(({ name, key, target }) => `${findStream(name) ? name : key}=${target}`).join(' ');
+const freshness = streams.map(one => `${findStream(one.name) ? one.name : one.key}=${targetOf(one)}`).join(' ');
 const unitMs: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /** Parses `tickets=5m users=26h` into milliseconds by stream. Throws Error for any other text. */
@@ -129,11 +130,12 @@ const handOffDue = z.string().transform((text, ctx): { by: string } | { withinMs
   if (/^([01]\d|2[0-3]):[0-5]\d$/.test(text)) return { by: text };
   const [, amount, unit] = /^([1-9]\d{0,4})([mhd])$/.exec(text) ?? [];
   const withinMs = Number(amount) * (unitMs[unit ?? ''] ?? Number.NaN);
-  // The last hand-off is kept for 35 days.
-  if (withinMs <= 34 * unitMs.d!) return { withinMs };
+  // While the last hand-off is kept.
+  const longestDays = keptDays - 1;
+  if (withinMs <= longestDays * unitMs.d!) return { withinMs };
   ctx.addIssue({
     code: 'custom',
-    message: 'must be a time of day such as 06:30, or a duration such as 26h, 34d or less',
+    message: `must be a time of day such as 06:30, or a duration such as 26h, ${longestDays}d or less`,
   });
   return z.NEVER;
 });
@@ -302,11 +304,14 @@ const accountSettings = {
 
 const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 
+/** Port of the page if no other is set. */
+export const defaultPort = 8090;
+
 /** Further settings of the whole process: its page, what it reads, and its log. */
 const pageSettings = {
   SHELFDESK_WEB_PORT: {
     schema: count(0, 65_535).optional(),
-    says: 'Port of the web page. If set, `start` also serves the page; `web` always serves it, by default at 8090.',
+    says: `Port of the web page. If set, \`start\` also serves the page; \`web\` always serves it, by default at ${defaultPort}.`,
   },
   SHELFDESK_WEB_HOST: {
     ...usually('127.0.0.1', matching(/^[\w.:-]+$/, 'must be an address or a name of this machine')),

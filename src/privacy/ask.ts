@@ -4,7 +4,7 @@
  */
 import pg from 'pg';
 import { type Client, eachDigit } from '../engine/database/pool.ts';
-import { sql } from '../engine/database/sql.ts';
+import { query, sql } from '../engine/database/sql.ts';
 import { UsageError } from '../errors.ts';
 import { choiceOf } from '../words.ts';
 
@@ -70,12 +70,8 @@ export async function answerTo(client: Client, query: string): Promise<Answer> {
 }
 
 /** The accounts that the role of a session may read. Not every reader may ask for them itself. */
-export async function accountsOf(client: Pick<Client, 'query'>): Promise<string[]> {
-  const { rows } = await client.query<{ account_id: string }>(
-    'select account_id from sync.readable_accounts order by account_id',
-  );
-  return rows.map(({ account_id }) => account_id);
-}
+export const accountsOf = (client: Pick<Client, 'query'>): Promise<string[]> =>
+  query(client).values<string>`select account_id from sync.readable_accounts order by account_id`;
 
 /**
  * Asks for account `named`, or once for each of the `known` accounts, which the session may read. With several accounts the

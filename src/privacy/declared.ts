@@ -6,9 +6,10 @@
 
 import { type Column, fieldOf, keyOf, type Merge } from '../engine/commit/merge.ts';
 import type { StreamKey } from '../engine/database/stream-key.ts';
-import { ExactNumber, parseJson } from '../engine/exact-json.ts';
+import { parseJson } from '../engine/exact-json.ts';
 import { clearRows } from './clear-rows.ts';
 import { withFilter } from './filter.ts';
+import { textsIn } from './look-up.ts';
 import { emptyTraces } from './personal-data-scan.ts';
 import {
   carries,
@@ -102,7 +103,8 @@ export function declarationOf({ key, merge }: Declaring, { columns: named, conta
 }
 
 function rulesFrom(declared: Declaration): PersonalRules {
-  const contactsOf = (record: Json) => declared.contacts.fields.flatMap(field => valuesIn(record[field]));
+  const contactsOf = (record: Json) =>
+    declared.contacts.fields.flatMap(field => textsIn(record[field])).filter(Boolean);
   const isOfErased = (record: Json, erased: Parameters<PersonalRules['redact']>[1]) =>
     contactsOf(record).some(value => carries(erased, value));
   const recordsIn = (text: string) => (parseJson(text) as unknown[]).map(objectIn);
@@ -117,7 +119,7 @@ function rulesFrom(declared: Declaration): PersonalRules {
     async clearStored(client, account, { page, erased, now }) {
       const theirs = recordsIn(page).filter(record => isOfErased(record, erased));
       const { parent } = declared;
-      const rows = theirs.flatMap(one => valuesIn(one.id).map(id => ({ id, of: parent && String(one[parent.field]) })));
+      const rows = theirs.flatMap(one => textsIn(one.id).map(id => ({ id, of: parent && String(one[parent.field]) })));
       if (rows.length > 0)
         await emptyTraces(client, account, await clearRows(client, account, { declared, rules }, { rows }, now), []);
     },
@@ -127,17 +129,4 @@ function rulesFrom(declared: Declaration): PersonalRules {
     },
   };
   return rules;
-}
-
-/** Texts and numbers of a field, at any depth. */
-function valuesIn(field: unknown): string[] {
-  const found: string[] = [];
-  const left = [field];
-  while (left.length > 0) {
-    const value = left.pop();
-    if (typeof value === 'string' && value !== '') found.push(value);
-    else if (typeof value === 'number' || value instanceof ExactNumber) found.push(String(value));
-    else if (typeof value === 'object' && value !== null) for (const part of Object.values(value)) left.push(part);
-  }
-  return found;
 }

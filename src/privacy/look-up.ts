@@ -5,6 +5,7 @@
 
 import type { Aside } from '../engine/commit/page.ts';
 import type { Queryable } from '../engine/database/pool.ts';
+import { query } from '../engine/database/sql.ts';
 import { ExactNumber, parseJson } from '../engine/exact-json.ts';
 import { cleanText } from '../engine/json-text.ts';
 import { type Clues, concerns, type Erased, type PersonalRules } from './redact.ts';
@@ -23,7 +24,10 @@ export async function concerning(
   const clues = all.map(one => {
     try {
       const { contacts, ...ids } = rules.cluesOf(one);
-      return { ...ids, contacts: [...contacts, ...(one.text === undefined ? [] : textsIn(parseJson(one.text)))] };
+      return {
+        ...ids,
+        contacts: [...contacts, ...(one.text === undefined ? [] : textsIn(parseJson(one.text), { names: true }))],
+      };
     } catch (error) {
       if (error instanceof SyntaxError || error instanceof RangeError) return undefined;
       throw error;
@@ -38,8 +42,8 @@ export async function concerning(
   return new Set(clues.flatMap((one, i) => (one === undefined || concerns(one, erased) ? [i] : [])));
 }
 
-/** Texts and numbers at any depth, and the names of fields. */
-function textsIn(value: unknown): string[] {
+/** Texts and numbers at any depth. `names`: and the names of fields. */
+export function textsIn(value: unknown, { names = false } = {}): string[] {
   const found: string[] = [];
   const left = [value];
   while (left.length > 0) {
@@ -48,21 +52,15 @@ function textsIn(value: unknown): string[] {
     else if (typeof one === 'number' || one instanceof ExactNumber) found.push(String(one));
     else if (typeof one === 'object' && one !== null) {
       // No spread: a record may have more parts than a call may have arguments.
-      if (!Array.isArray(one)) for (const name of Object.keys(one)) found.push(name);
+      if (names && !Array.isArray(one)) for (const name of Object.keys(one)) found.push(name);
       for (const part of Object.values(one)) left.push(part);
     }
   }
   return found;
 }
 
-export async function anyErased(client: Queryable, account: string): Promise<boolean> {
-  const { rows } = await client.query<{ any: boolean }>({
-    name: 'any erased',
-    text: 'select sync.any_erased($1) as any',
-    values: [account],
-  });
-  return rows[0]!.any;
-}
+export const anyErased = (client: Queryable, account: string): Promise<boolean> =>
+  query(client, 'any erased').value`select sync.any_erased(${account}) as any`;
 
 export async function lookUp(client: Queryable, account: string, clues: Clues): Promise<Erased> {
   const clean = (all: readonly string[]) => [...new Set(all.map(text => cleanText(text).text))];

@@ -7,7 +7,7 @@ import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { makeRoles } from '../engine/database/migrate.ts';
 import { type Client, durably, transaction } from '../engine/database/pool.ts';
-import { query, sql } from '../engine/database/sql.ts';
+import { query, raw, sql } from '../engine/database/sql.ts';
 import { hasLeft, noteOperation } from '../engine/runs/operations.ts';
 import { ShelfdeskError, UsageError } from '../errors.ts';
 
@@ -94,53 +94,41 @@ export async function searchPathOf(client: Pick<Client, 'query'>, pii: boolean):
 }
 
 /** Lists the readers without the temporary logins of agents. */
-export async function readersOf(db: pg.Pool): Promise<Reader[]> {
-  const { rows } = await db.query<Reader>(
-    `select r.role_name::text as reader, r.pii, r.accounts, r.created_at, r.created_by,
-       case when o.oid is null then 'gone'
-         when o.rolcanlogin and pg_has_role(o.oid, g.oid, 'usage') then 'let in' else 'shut out' end as state,
-       (select count(*) from pg_stat_activity a where a.usesysid = o.oid) as sessions
-     from sync.readers r left join pg_roles o on o.rolname = r.role_name
-     left join pg_roles g on g.rolname = case when r.pii then 'shelfdesk_reader_pii' else 'shelfdesk_reader' end
-     where not starts_with(r.role_name::text, '${ofAgents}_')
-     order by r.role_name`,
-  );
-  return rows;
-}
+export const readersOf = (db: pg.Pool): Promise<Reader[]> =>
+  query(db).rows<Reader>`
+    select r.role_name::text as reader, r.pii, r.accounts, r.created_at, r.created_by,
+      case when o.oid is null then 'gone'
+        when o.rolcanlogin and pg_has_role(o.oid, g.oid, 'usage') then 'let in' else 'shut out' end as state,
+      (select count(*) from pg_stat_activity a where a.usesysid = o.oid) as sessions
+    from sync.readers r left join pg_roles o on o.rolname = r.role_name
+    left join pg_roles g on g.rolname = case when r.pii then 'shelfdesk_reader_pii' else 'shelfdesk_reader' end
+    where not starts_with(r.role_name::text, '${raw(ofAgents)}_')
+    order by r.role_name`;
 
 /** Roles with the right to read everything, such as backup roles. Row-level security would stop their `pg_dump`. */
-export async function stoppedDumpers(db: Pick<pg.ClientBase, 'query'>): Promise<string[]> {
-  const { rows } = await db.query<{ name: string }>(
-    `select r.rolname::text as name
-     from pg_roles r, pg_class c
-     where c.oid = 'sync.coverage'::regclass and c.relrowsecurity and r.rolcanlogin and not r.rolsuper and not r.rolbypassrls
-       and pg_has_role(r.oid, 'pg_read_all_data', 'usage') and not pg_has_role(r.oid, c.relowner, 'usage')
-     order by 1`,
-  );
-  return rows.map(({ name }) => name);
-}
+export const stoppedDumpers = (db: Pick<pg.ClientBase, 'query'>): Promise<string[]> =>
+  query(db).values<string>`
+    select r.rolname::text as name
+    from pg_roles r, pg_class c
+    where c.oid = 'sync.coverage'::regclass and c.relrowsecurity and r.rolcanlogin and not r.rolsuper and not r.rolbypassrls
+      and pg_has_role(r.oid, 'pg_read_all_data', 'usage') and not pg_has_role(r.oid, c.relowner, 'usage')
+    order by 1`;
 
 /** Views that show every account to roles with a manual grant from before readers existed. Readers may not use them. */
-export async function unfilteredViews(db: Pick<pg.ClientBase, 'query'>): Promise<string[]> {
-  const { rows } = await db.query<{ name: string }>(
-    `select c.oid::regclass::text as name from pg_class c
-     join pg_namespace n on n.oid = c.relnamespace
-     where (n.nspname = 'sync' or n.nspname in (select name from sync.source_schemas)) and c.relkind = 'v'
-       and not coalesce(c.reloptions && '{security_invoker=true,security_barrier=true}', false)
-     order by 1`,
-  );
-  return rows.map(({ name }) => name);
-}
+export const unfilteredViews = (db: Pick<pg.ClientBase, 'query'>): Promise<string[]> =>
+  query(db).values<string>`
+    select c.oid::regclass::text as name from pg_class c
+    join pg_namespace n on n.oid = c.relnamespace
+    where (n.nspname = 'sync' or n.nspname in (select name from sync.source_schemas)) and c.relkind = 'v'
+      and not coalesce(c.reloptions && '{security_invoker=true,security_barrier=true}', false)
+    order by 1`;
 
 /** In databases that were created before PostgreSQL 15, everybody may create tables in schema public. */
-export async function publicMayCreate(db: Pick<pg.ClientBase, 'query'>): Promise<boolean> {
-  const { rows } = await db.query<{ may: boolean }>(
-    `select exists (
-       select from pg_namespace n cross join aclexplode(n.nspacl) a
-       where n.nspname = 'public' and a.grantee = 0 and a.privilege_type = 'CREATE') as may`,
-  );
-  return rows[0]!.may;
-}
+export const publicMayCreate = (db: Pick<pg.ClientBase, 'query'>): Promise<boolean> =>
+  query(db).value<boolean>`
+    select exists (
+    select from pg_namespace n cross join aclexplode(n.nspacl) a
+    where n.nspname = 'public' and a.grantee = 0 and a.privilege_type = 'CREATE') as may`;
 
 /** Throws ShelfdeskError if a reader could make tables. */
 export async function refusePublicCreate(db: Pick<pg.ClientBase, 'query'>): Promise<void> {
@@ -254,11 +242,9 @@ async function note(
   accounts: readonly string[] | null,
   now: Date,
 ): Promise<void> {
-  const { rows } = await client.query<{ account: string; left: boolean }>(
-    `select account_id as account, ${hasLeft('a')} as left from sync.accounts a
-     where $1::text[] is null or account_id = any ($1) order by 1`,
-    [accounts],
-  );
+  const { rows } = await client.query<{ account: string; left: boolean }>(sql`
+    select account_id as account, ${raw(hasLeft('a'))} as left from sync.accounts a
+    where ${accounts}::text[] is null or account_id = any (${accounts}) order by 1`);
   const here = rows.filter(one => !one.left);
   const nobody = { account: rows.length > 0 ? '' : (accounts?.[0] ?? '') };
   for (const { account } of here.length > 0 ? here : [nobody])

@@ -1,5 +1,6 @@
 /** Compares the mirror with the truth of the service, record by record and field by field. */
 import type pg from 'pg';
+import { raw, sql } from '../engine/database/sql.ts';
 import { type AnyRecord, type Facts, fieldsThatAre } from '../sources/record/record.ts';
 import { parentColumn } from '../sources/record/tables.ts';
 import { type Item, lastOf, type Shelf, type World, written, writtenPart } from './world.ts';
@@ -56,10 +57,8 @@ export async function absent(
   { meaning: { name } }: Shelf,
   there: readonly Item[],
 ): Promise<Finding[]> {
-  const { rows } = await pool.query<{ id: string }>(
-    `select id from ${source}.${name} where account_id = $1 and _deleted_at is null`,
-    [account],
-  );
+  const { rows } = await pool.query<{ id: string }>(sql`
+    select id from ${raw(`${source}.${name}`)} where account_id = ${account} and _deleted_at is null`);
   const stored = new Set(rows.map(({ id }) => id));
   return there.flatMap(({ id, deleted }) =>
     deleted || stored.has(id)
@@ -147,10 +146,8 @@ async function compare(
   source: string,
   { stream, table, record, parent, expected, mayHaveMore }: Table,
 ): Promise<Finding[]> {
-  const { rows } = await pool.query<{ row: Row }>(
-    `select to_jsonb(t) as row from ${source}.${table} t where account_id = $1 and _deleted_at is null`,
-    [account],
-  );
+  const { rows } = await pool.query<{ row: Row }>(sql`
+    select to_jsonb(t) as row from ${raw(`${source}.${table}`)} t where account_id = ${account} and _deleted_at is null`);
   const found: Finding[] = [];
   const stored = new Map<string, Row>();
   for (const { row } of rows) {

@@ -9,7 +9,7 @@ import type { Kind, Kinds } from '../privacy/fields/field-rules.ts';
 import { books } from './books/books.ts';
 import { helpdesk } from './helpdesk/helpdesk.ts';
 import { kindsOf } from './record/kinds.ts';
-import type { Source, Stream } from './source.ts';
+import { announcedBy, type Source, type Stream } from './source.ts';
 
 const all = [helpdesk, books] as const;
 
@@ -41,6 +41,19 @@ type Intersection<U> = (U extends unknown ? (one: U) => void : never) extends (a
 
 /** All streams, in the order of a full sync. */
 export const streams: readonly Stream[] = sources.flatMap(source => source.streams);
+
+/** A stream that is fetched by id follows the schedule of its list. */
+export function scheduleOf(stream: Stream): Stream['schedule'] {
+  const announcer = announcedBy(stream);
+  if (announcer === null) return stream.schedule;
+  return streams.find(({ name, source }) => name === announcer && source === stream.source)!.schedule;
+}
+
+/** The freshness target of a stream. Details that a minute announces may take longer than the minute's list. */
+export const targetOf = (stream: Stream): string => {
+  const usual = scheduleOf(stream).includes('fresh') ? (announcedBy(stream) === null ? '5m' : '15m') : '26h';
+  return stream.target ?? usual;
+};
 
 /** The kinds of records of a source, by key. */
 const keyedKinds = (source: Source<object, SourceConfig>): [string, Kind][] =>

@@ -215,8 +215,8 @@ interface Described {
   readonly relations?: readonly string[];
   /** Further tables and functions that such relations read, with the schema: their rows are of this stream. */
   readonly beneath?: readonly string[];
-  /** Default freshness target: a number with s, m, h or d, such as `5m`. */
-  readonly target: string;
+  /** Default freshness target: a number with s, m, h or d, such as `5m`. Default: that of its schedule. */
+  readonly target?: string | undefined;
   /** Names of the lists of a configured source. Default: the names in `lists`. */
   listsOf?(source: OpenSource): readonly string[];
   /** The records that wait to be fetched by id. Undefined for a stream that its lists show whole. */

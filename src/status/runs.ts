@@ -1,7 +1,8 @@
 /** Runs as people look them up. */
 import type pg from 'pg';
-import { sql } from '../engine/database/sql.ts';
+import { query, raw, sql } from '../engine/database/sql.ts';
 import type { Counts, RunKind, StreamProgress } from '../engine/runs/runs.ts';
+import { byGravity } from '../errors.ts';
 
 export interface RunStream extends Omit<StreamProgress, 'account_id'> {
   paused: boolean;
@@ -78,29 +79,29 @@ const times = ['started_at', 'finished_at', 'deferred_until'] as const;
 /** The newest first. */
 export async function readRuns(db: Pick<pg.ClientBase, 'query'>, asked: RunsAsked, now: Date): Promise<Run[]> {
   const { account, run, kind, state, open = false, endedAfter, except = [], limit } = asked;
-  const { rows } = await db.query<Run>(
-    `select r.account_id as account, r.id as run, r.kind, r.state, r.finished_at is null and t.paused as paused, r.started_at, r.finished_at,
-       extract(epoch from coalesce(r.finished_at, $1) - r.started_at)::float8 as seconds, t.streams,
-       ${counts.map(name => `t.${name}`).join(', ')}, o.forecast, o.retries, e.error, e.remedy, r.since, r.until, r.again, r.opened_by
-     from sync.stored_runs o join sync.runs r using (id)
-     cross join lateral (
-       select ${counts.map(name => `coalesce(sum(s.${name}), 0)::int8 as ${name}`).join(', ')},
-         coalesce(bool_and(sync.is_paused(s.account_id, s.stream_key)) filter (where s.finished_at is null), false) as paused,
-         coalesce(json_agg(json_build_object('stream', sync.name_of(stream_key), 'state', s.state,
-           'paused', s.finished_at is null and sync.is_paused(s.account_id, s.stream_key), 'note', n.note,
-           ${[...told, ...times].map(name => `'${name}', s.${name}`).join(', ')}) order by k.place), '[]') as streams
-       from sync.run_streams s join sync.stored_run_streams n using (run_id, stream_key) join sync.streams k using (stream_key)
-       where s.run_id = o.id) t
-     left join lateral (
-       select s.error, s.remedy from sync.stored_run_streams s
-       where s.run_id = o.id and s.error is not null
-       order by array_position(array[4, 1, 2, 130, 3], s.exit_code), s.finished_at limit 1) e on true
-     where ($2::text is null or o.account_id = $2) and ($3::bigint is null or o.id = $3) and ($4::text is null or o.kind = $4)
-       and ($5::text is null or $5 = case when r.finished_at is null and t.paused then 'paused' else r.state end)
-       and (not $6 or o.finished_at is null) and ($7::timestamptz is null or o.finished_at > $7) and o.id <> all ($9)
-     order by o.id desc limit $8`,
-    [now, account, run, kind, state, open, endedAfter, limit, except],
-  );
+  const shownState = raw(`case when r.finished_at is null and t.paused then 'paused' else r.state end`);
+  const rows = await query(db).rows<Run>`
+    select r.account_id as account, r.id as run, r.kind, r.state, r.finished_at is null and t.paused as paused, r.started_at, r.finished_at,
+      extract(epoch from coalesce(r.finished_at, ${now}) - r.started_at)::float8 as seconds, t.streams,
+      ${raw(counts.map(name => `t.${name}`).join(', '))}, o.forecast, o.retries, e.error, e.remedy, r.since, r.until, r.again, r.opened_by
+    from sync.stored_runs o join sync.runs r using (id)
+    cross join lateral (
+      select ${raw(counts.map(name => `coalesce(sum(s.${name}), 0)::int8 as ${name}`).join(', '))},
+        coalesce(bool_and(sync.is_paused(s.account_id, s.stream_key)) filter (where s.finished_at is null), false) as paused,
+        coalesce(json_agg(json_build_object('stream', sync.name_of(stream_key), 'state', s.state,
+          'paused', s.finished_at is null and sync.is_paused(s.account_id, s.stream_key), 'note', n.note,
+          ${raw([...told, ...times].map(name => `'${name}', s.${name}`).join(', '))}) order by k.place), '[]') as streams
+      from sync.run_streams s join sync.stored_run_streams n using (run_id, stream_key) join sync.streams k using (stream_key)
+      where s.run_id = o.id) t
+    left join lateral (
+      select s.error, s.remedy from sync.stored_run_streams s
+      where s.run_id = o.id and s.error is not null
+      order by array_position(${byGravity}::int[], s.exit_code), s.finished_at limit 1) e on true
+    where (${account}::text is null or o.account_id = ${account}) and (${run}::bigint is null or o.id = ${run})
+      and (${kind}::text is null or o.kind = ${kind}) and (${state}::text is null or ${state} = ${shownState})
+      and (not ${open} or o.finished_at is null) and (${endedAfter}::timestamptz is null or o.finished_at > ${endedAfter})
+      and o.id <> all (${except})
+    order by o.id desc limit ${limit}`;
   const date = (time: unknown) => (time === null ? null : new Date(time as string));
   for (const one of rows.flatMap(({ streams }) => streams)) for (const name of times) one[name] = date(one[name]);
   return rows;

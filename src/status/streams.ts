@@ -2,6 +2,7 @@
 import type pg from 'pg';
 import { configuredSources } from '../app/context.ts';
 import { systemClock } from '../clock.ts';
+import { raw, sql } from '../engine/database/sql.ts';
 import { nameOfKey, streamKey } from '../engine/database/stream-key.ts';
 import type { SourceName } from '../engine/http/request.ts';
 import { streamsOf } from '../sources/index.ts';
@@ -117,12 +118,10 @@ export async function readStreams<F extends keyof Figures>(
   accounts: readonly string[] | null,
   ...figures: readonly F[]
 ): Promise<Pick<Figures, F>[]> {
-  const { rows } = await db.query<Pick<Figures, F>>(
-    `select ${figures.map(one => `${sqlOf(one)} as ${one}`).join(', ')}
-     from sync.status s join sync.streams k using (stream_key)
-     where $1::text[] is null or s.account_id = any ($1) order by s.account_id, k.place`,
-    [accounts],
-  );
+  const { rows } = await db.query<Pick<Figures, F>>(sql`
+    select ${raw(figures.map(one => `${sqlOf(one)} as ${one}`).join(', '))}
+    from sync.status s join sync.streams k using (stream_key)
+    where ${accounts}::text[] is null or s.account_id = any (${accounts}) order by s.account_id, k.place`);
   return rows;
 }
 

@@ -11,14 +11,6 @@ import { openChosen } from '../choose-account.ts';
 import { type Act, type Deps, jsonOption } from '../command.ts';
 import { cellText, print, printJson, printList, say } from '../output/terminal.ts';
 
-export interface Replayed {
-  id: number;
-  stream: string;
-  record: string;
-  stored: boolean;
-  reason: string | null;
-}
-
 interface Asked {
   all?: boolean;
   json?: boolean;
@@ -91,7 +83,7 @@ async function replayAll(deps: Deps, ids: readonly number[], asked: Asked): Prom
   const all = await listRejects(db, account);
   const missing = ids.find(id => all.every(one => one.id !== id));
   if (missing !== undefined) throw unknown(account, missing, 'open ');
-  const result: Replayed[] = [];
+  const result = [];
   for (const { id, stream, key } of all.filter(one => ids.length === 0 || ids.includes(one.id))) {
     deps.signal.throwIfAborted();
     const reason = await replay({ pg: db, account, clock: systemClock }, streams, id);

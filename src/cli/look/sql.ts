@@ -4,6 +4,7 @@ import pg from 'pg';
 import type { Warehouse } from '../../app/context.ts';
 import { systemClock } from '../../clock.ts';
 import type { Client } from '../../engine/database/pool.ts';
+import { sql } from '../../engine/database/sql.ts';
 import { ShelfdeskError } from '../../errors.ts';
 import {
   type Answer,
@@ -56,6 +57,9 @@ const pgUndefinedTable = '42P01';
 
 type Asked = Pick<Warehouse, 'pg' | 'url'>;
 
+/** Tables of these need no schema in a query. */
+const schemas = [...sources.map(({ name }) => name), 'analytics', 'sync'];
+
 /** Runs a query as a login that can only read. */
 export const ask = (warehouse: Asked, query: string): Promise<Answer> =>
   reading(warehouse, async client => {
@@ -75,13 +79,13 @@ async function reading<T>(warehouse: Asked, work: (client: Client) => Promise<T>
   if (asker.warning !== undefined) say(asker.warning);
   const { client } = asker;
   try {
-    return await readOnly(client, 'helpdesk, books, analytics, sync, public', () => work(client));
+    return await readOnly(client, [...schemas, 'public'].join(', '), () => work(client));
   } catch (error) {
     if (!(error instanceof pg.DatabaseError)) throw error;
     const hint =
       error.hint ??
       (await similarTables(client, error)) ??
-      `The tables are in the schemas ${sources.map(({ name }) => name).join(', ')}, analytics and sync; docs/reference/tables.md names them.`;
+      `The tables are in the schemas ${schemas.slice(0, -1).join(', ')} and ${schemas.at(-1)}; docs/reference/tables.md names them.`;
     throw new ShelfdeskError(`PostgreSQL says: ${error.message}`, hint, { cause: error });
   }
 }
@@ -92,12 +96,10 @@ async function similarTables(client: Client, { code, message }: pg.DatabaseError
   const { rows: tables } = await client.query("select to_regclass('sync.streams') is not null as there");
   if (!tables[0].there) return 'The tables are missing: run `npx shelfdesk sync` or `npx shelfdesk migrate`.';
   const missing = /"(?:[^"]*\.)?([^".]+)"/.exec(message)?.[1];
-  const { rows } = await client.query<{ name: string }>(
-    `select n.nspname || '.' || c.relname as name
-     from pg_class c join pg_namespace n on n.oid = c.relnamespace
-     where n.nspname = any ($2) and c.relkind in ('r', 'v', 'm', 'p') and sync.similarity(c.relname, $1) >= 0.3
-     order by sync.similarity(c.relname, $1) desc, n.nspname, c.relname limit 3`,
-    [missing, [...sources.map(({ name }) => name), 'analytics', 'star', 'safe', 'sync']],
-  );
+  const { rows } = await client.query<{ name: string }>(sql`
+    select n.nspname || '.' || c.relname as name
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where n.nspname = any (${[...schemas, 'safe']}) and c.relkind in ('r', 'v', 'm', 'p') and sync.similarity(c.relname, ${missing}) >= 0.3
+    order by sync.similarity(c.relname, ${missing}) desc, n.nspname, c.relname limit 3`);
   return rows.length === 0 ? undefined : `Perhaps you meant ${rows.map(({ name }) => name).join(' or ')}.`;
 }

@@ -5,6 +5,7 @@ import type { Ground } from '../../app/account.ts';
 import type { Fleet, WebConfig } from '../../app/config.ts';
 import { migrateWarehouse } from '../../app/migrate.ts';
 import { openLog } from '../../app/open-context.ts';
+import { defaultPort } from '../../app/settings.ts';
 import { systemClock } from '../../clock.ts';
 import { makeLookingPool } from '../../engine/database/pool.ts';
 import type { OpenQueue } from '../../engine/queue/job-queue.ts';
@@ -20,8 +21,6 @@ import { servedOf } from '../choose-account.ts';
 import { type Act, aborted, type Deps, note } from '../command.ts';
 import { say } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
-
-export const defaultPort = 8090;
 
 export function addWeb(program: Command, deps: Deps, act: Act): void {
   program

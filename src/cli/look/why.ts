@@ -4,10 +4,12 @@ import type pg from 'pg';
 import { type Shown, statusShown, unmasked } from '../../agents/masked.ts';
 import type { Config } from '../../app/config.ts';
 import { systemClock } from '../../clock.ts';
+import { dailyMs } from '../../engine/deletions/rotation.ts';
 import { command } from '../../engine/runs/pauses.ts';
 import { ShelfdeskError } from '../../errors.ts';
+import { getTicketInDetail } from '../../sources/helpdesk/endpoints.ts';
 import { type By, type Life, lifeOf, rejectsOf } from '../../sources/helpdesk/ticket-life.ts';
-import { tickets } from '../../sources/helpdesk/tickets.ts';
+import { openStates, tickets } from '../../sources/helpdesk/tickets.ts';
 import { readStatus, type StreamStatus } from '../../status/streams.ts';
 import { liveWorkers } from '../../status/workers.ts';
 import { amount, count, duration } from '../../words.ts';
@@ -17,10 +19,7 @@ import { type Cell, cellText, print, printJson, say, table } from '../output/ter
 import { scheduleOf } from '../work/schedule.ts';
 
 /** Credits of one request for a ticket with its messages. */
-const creditsOfReading = 2;
-/** The nightly sweep re-reads an open ticket if its last sweep is older than this. */
-const openStates = ['open', 'hold'];
-const openMs = 20 * 3_600_000;
+const creditsOfReading = getTicketInDetail('', []).cost;
 
 export interface Why extends Life {
   next: {
@@ -84,10 +83,10 @@ function sweepDue({ ticket, listed, swept }: Life, { sweep }: Pick<Config, 'swee
   };
   const whole = after(sweep.ageMs, list => !isLively(list));
   return new Date(
-    openStates.includes(ticket.state ?? '')
+    openStates.some(state => state === ticket.state)
       ? Math.min(
           whole,
-          after(openMs, list => list === 'open' || !isLively(list)),
+          after(dailyMs, list => list === 'open' || !isLively(list)),
         )
       : whole,
   );

@@ -10,6 +10,7 @@ import { chooseAccount, type Fleet, isSetUp, readFleet, type WebConfig } from '.
 import type { Warehouse } from '../../app/context.ts';
 import { migrateWarehouse } from '../../app/migrate.ts';
 import { keepRounds, serve } from '../../app/serve.ts';
+import { defaultPort } from '../../app/settings.ts';
 import { systemClock } from '../../clock.ts';
 import { announceDemo, type Demo, demoAccount, demoPlace, findDemo, makeDemoToken } from '../../embedded/demo-place.ts';
 import { removeDemo } from '../../embedded/remove-demo.ts';
@@ -19,7 +20,7 @@ import { PortTaken } from '../../ops/page/server.ts';
 import { amount } from '../../words.ts';
 import { type Act, aborted, type Deps, note } from '../command.ts';
 import { ask } from '../look/sql.ts';
-import { defaultPort, openPage } from '../look/web.ts';
+import { openPage } from '../look/web.ts';
 import { print, say, style, table } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 import { chooseStreams, report } from '../work/follow.ts';

@@ -28,7 +28,7 @@ import {
   type StreamProgress,
 } from '../../engine/runs/runs.ts';
 import { isAlone } from '../../engine/runs/workers.ts';
-import { describeOutage, exitCodes, quotedBy, ShelfdeskError, UsageError } from '../../errors.ts';
+import { describeOutage, exitCodes, gravestOf, quotedBy, ShelfdeskError, UsageError } from '../../errors.ts';
 import { sendHandOffs, waysOf } from '../../ops/hand-offs/send-hand-offs.ts';
 import { findStream, sources, streams } from '../../sources/index.ts';
 import type { Stream } from '../../sources/source.ts';
@@ -302,17 +302,9 @@ function localWorker(
   };
 }
 
-/** Exit code of the worst stream: refused, interrupted, usage, failed, then partial. */
 // @internal Tests read runs without a queue.
 export function resultOf(run: number, { state, streams }: Awaited<ReturnType<typeof readProgress>>): RunResult {
-  const graveness = [exitCodes.refused, exitCodes.interrupted, exitCodes.usage, exitCodes.failed, exitCodes.partial];
-  const codes = streams.map(stream => stream.exit_code);
-  return {
-    run,
-    state,
-    exitCode: graveness.find(code => codes.includes(code)) ?? exitCodes.ok,
-    streams: streams,
-  };
+  return { run, state, exitCode: gravestOf(streams.map(stream => stream.exit_code)), streams };
 }
 
 /** Prints the result to stdout as a table or JSON, and notes to stderr. */

@@ -5,6 +5,7 @@ import type { Config, HandOffConfig } from '../../app/config.ts';
 import { systemClock } from '../../clock.ts';
 import { openWays } from '../../engine/http/ways.ts';
 import { command } from '../../engine/runs/pauses.ts';
+import { keptDays } from '../../engine/runs/slots.ts';
 import { exitCodes, ShelfdeskError, UsageError } from '../../errors.ts';
 import { type HandOff, listHandOffs, noteTaken, readHandOff } from '../../ops/hand-offs/deliveries.ts';
 import { deliver, type Deps as SendDeps, sendAll, type Way, waysOf } from '../../ops/hand-offs/send-hand-offs.ts';
@@ -32,7 +33,7 @@ export function addHandOff(program: Command, deps: Deps, act: Act): void {
   handOff
     .command('list')
     .description('list the last hand-offs, newest first, with their deliveries, or why a run has none')
-    .option('--all', 'all that are kept: 35 days')
+    .option('--all', `all that are kept: ${keptDays} days`)
     .option(...jsonOption)
     .action(
       act(async (options: { all?: boolean; json?: boolean }) => {

@@ -15,7 +15,7 @@ import {
   readCounts,
   readFindings,
 } from '../../engine/verify/verifications.ts';
-import { exitCodes, UsageError } from '../../errors.ts';
+import { exitCodes, gravestOf, UsageError } from '../../errors.ts';
 import { amount, count } from '../../words.ts';
 import { defaultSample, parseCount } from '../arguments.ts';
 import { type Act, type Deps, jsonOption, note } from '../command.ts';
@@ -127,10 +127,9 @@ export async function runVerify(
   const counts = await readCounts(warehouse.pg, result.run);
   const { found, total, repaired, missing } = await readFindings(warehouse.pg, result.run, mostShown.json);
   const differs = total > 0 || !areEqual(counts, missing);
-  const graver: number[] = [exitCodes.failed, exitCodes.refused, exitCodes.interrupted, exitCodes.usage];
   return {
     ...result,
-    exitCode: differs && !graver.includes(result.exitCode) ? exitCodes.differs : result.exitCode,
+    exitCode: gravestOf([result.exitCode, ...(differs ? [exitCodes.differs] : [])]),
     forecast: expected,
     credits: result.streams.reduce((sum, { credits }) => sum + credits, 0),
     counts,

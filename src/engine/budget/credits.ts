@@ -1,16 +1,15 @@
 /** Folds the record of spent credits: by minute for five weeks, then by hour, after a year by day. */
 import type pg from 'pg';
 import { transaction } from '../database/pool.ts';
+import { query } from '../database/sql.ts';
+import { sums } from './minutes.ts';
 
 const dayMs = 24 * 3_600_000;
 const byMinuteDays = 35;
 const byHourDays = 366;
 
 /** Columns to add up. For a limit, the last value counts. */
-const sums = [
-  ...['interactive', 'fresh', 'backfill', 'sweep', 'others', 'refused'],
-  ...['waited_ms', 'requests', 'took_ms', 'followed', 'between_ms'],
-];
+const added = [...sums, 'others'];
 
 const stepOf = {
   hour: (time: string) => `date_trunc('hour', ${time}, 'UTC')`,
@@ -26,7 +25,7 @@ const stepOf = {
 const foldSql = (unit: keyof typeof stepOf) => `
   with rows as materialized (
     select r.source, r.minute, r.minute = min(r.minute) over step as is_first, min(r.minutes) over step as least,
-      ${sums.map(name => `(sum(r.${name}) over step)::bigint as ${name}`).join(', ')},
+      ${added.map(name => `(sum(r.${name}) over step)::bigint as ${name}`).join(', ')},
       first_value(r.credit_limit) over (partition by r.source, r.step order by r.minute desc) as last_limit
     from (
       select c.*, ${stepOf[unit]('c.minute')} as step
@@ -38,18 +37,16 @@ const foldSql = (unit: keyof typeof stepOf) => `
     delete from sync.credit_minutes c using rows r
     where not r.is_first and r.least < $4 and (c.account_id, c.source, c.minute) = ($1, r.source, r.minute))
   update sync.credit_minutes c set minute = date_trunc('hour', r.minute, 'UTC'), minutes = $4, credit_limit = r.last_limit,
-    ${sums.map(name => `${name} = r.${name}`).join(', ')}
+    ${added.map(name => `${name} = r.${name}`).join(', ')}
   from rows r
   where r.is_first and r.least < $4 and (c.account_id, c.source, c.minute) = ($1, r.source, r.minute)`;
 
 /** Days come first, so that hours never conflict with the row of a day. */
 export async function foldCredits(db: pg.Pool, account: string, now: Date): Promise<void> {
   const before = (days: number) => new Date(now.getTime() - days * dayMs);
-  const { rows } = await db.query<{ zone: string }>(
-    'select time_zone as zone from analytics.account_zones where account_id = $1',
-    [account],
-  );
-  const zone = rows[0]?.zone ?? 'UTC';
+  const found = await query(db)
+    .values<string>`select time_zone from analytics.account_zones where account_id = ${account}`;
+  const zone = found[0] ?? 'UTC';
   await transaction(
     db,
     async client => {

@@ -1,7 +1,8 @@
 /** What replies add to the record of spent credits (`sync.credit_minutes`), summed up by minutes. */
 import { lanes, type Settled } from './ledger.ts';
 
-const sums = [...lanes, ...(['waited_ms', 'refused', 'took_ms', 'requests', 'followed', 'between_ms'] as const)];
+/** Columns to add up, where rows are joined. */
+export const sums = [...lanes, ...(['waited_ms', 'refused', 'took_ms', 'requests', 'followed', 'between_ms'] as const)];
 const columns = ['credit_limit', 'others', ...sums] as const;
 type Minute = Record<'at_ms' | (typeof columns)[number], number>;
 

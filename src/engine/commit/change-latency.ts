@@ -5,13 +5,13 @@
 
 import type pg from 'pg';
 import type { Client } from '../database/pool.ts';
-import { sourceAndStream } from '../database/stream-key.ts';
+import { query, sql } from '../database/sql.ts';
+import { ofStream } from '../database/stream-key.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 
 /** A change that is dated further ahead than a clock's grain and a little is a slip of the source: it has no age. */
 const aheadMs = 60_000;
-const keptDays = 35;
 
 /** Changes of the stream that are here from now on, as the source dates them; `sourceMs` is now, by its clock. */
 export async function noteAges(
@@ -24,15 +24,12 @@ export async function noteAges(
     .filter(ms => ms <= sourceMs + aheadMs)
     .map(ms => Math.max(0, Math.round((sourceMs - ms) / 1000)));
   if (ages.length === 0) return;
-  await client.query({
-    name: 'note ages',
-    // In a fixed order, so that two transactions with the same latencies cannot deadlock.
-    text: `insert into sync.change_latencies as a (account_id, source, stream, minute, latency_seconds, changes)
-      select $1, ${sourceAndStream('$2')}, date_trunc('minute', $3::timestamptz), age, count(*)
-      from unnest($4::int[]) as one (age) group by age order by age
-      on conflict (account_id, stream_key, minute, latency_seconds) do update set changes = a.changes + excluded.changes`,
-    values: [account, stream, new Date(sourceMs), ages],
-  });
+  // In a fixed order, so that two transactions with the same latencies cannot deadlock.
+  await query(client, 'note ages').count`
+    insert into sync.change_latencies as a (account_id, source, stream, minute, latency_seconds, changes)
+    select ${account}, ${ofStream(stream)}, date_trunc('minute', ${new Date(sourceMs)}::timestamptz), age, count(*)
+    from unnest(${ages}::int[]) as one (age) group by age order by age
+    on conflict (account_id, stream_key, minute, latency_seconds) do update set changes = a.changes + excluded.changes`;
 }
 
 /** The changes that happened after the mirror began. */
@@ -41,16 +38,11 @@ export async function newOnes(
   { account }: Pick<Claim, 'account'>,
   changedMs: readonly Ms[],
 ): Promise<Ms[]> {
-  const { rows } = await client.query<{ since: Date }>(
-    'select mirrored_since as since from sync.accounts where account_id = $1',
-    [account],
-  );
-  return changedMs.filter(ms => ms > rows[0]!.since.getTime());
+  const since = await query(client).value<Date>`
+    select mirrored_since as since from sync.accounts where account_id = ${account}`;
+  return changedMs.filter(ms => ms > since.getTime());
 }
 
-export async function forgetAges(db: pg.Pool, account: string, now: Date): Promise<void> {
-  await db.query('delete from sync.change_latencies where account_id = $1 and minute < $2', [
-    account,
-    new Date(now.getTime() - keptDays * 24 * 3_600_000),
-  ]);
+export async function forgetAges(db: pg.Pool, account: string, before: Date): Promise<void> {
+  await db.query(sql`delete from sync.change_latencies where account_id = ${account} and minute < ${before}`);
 }

@@ -6,7 +6,8 @@
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import { byKey, type Client } from '../database/pool.ts';
-import { type StreamKey, sourceAndStream } from '../database/stream-key.ts';
+import { query, raw, sql } from '../database/sql.ts';
+import { ofStream, type StreamKey } from '../database/stream-key.ts';
 import { cleanText } from '../json-text.ts';
 import type { Range } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
@@ -35,8 +36,12 @@ const keyOf = ({ key, of, recordId, askId, payload = '' }: Reject): string => {
 /** A note stays storable although its record is not. */
 export const storable = (text: string): string => cleanText(text).text;
 
+const storableOr = (text: string | undefined): string | null => (text === undefined ? null : storable(text));
+
 /** The first retry is due immediately (at the end of the run), the next ones after 1, 4, 16 … minutes, at most a day. */
-const nextTry = `$6::timestamptz + least(interval '1 day', interval '1 minute' * 4 ^ least(r.attempts - 1, 6))`;
+const nextTry = raw(
+  `excluded.last_seen_at + least(interval '1 day', interval '1 minute' * 4 ^ least(r.attempts - 1, 6))`,
+);
 
 /** A reject of an erased person keeps no more than this. */
 export const ofErased = 'it is of somebody who was erased: what came is not kept';
@@ -95,34 +100,22 @@ async function allowed(
 async function writeRejects({ client, claim, at }: Settling, rejects: readonly Reject[]): Promise<void> {
   const now = new Date(at.nowMs);
   for (const reject of rejects) {
-    await client.query(
-      `insert into sync.rejects as r
-         (account_id, source, stream, key, record_id, ask_id, first_seen_at, last_seen_at, next_try_at, reason, payload, replayable, gone_at,
-          as_of, place, path)
-       values ($1, ${sourceAndStream('$2')}, $3, $4, $5, $6, $6, case when $5::text is not null then $6::timestamptz end, $7, $8, $8::text is not null,
-         case when $9 then $6::timestamptz end, case when $8::text is not null then $10::timestamptz end, $11, $12)
-       on conflict (account_id, stream_key, key) where cleared_at is null do update set
-         attempts = r.attempts + 1, last_seen_at = excluded.last_seen_at,
-         next_try_at = case when excluded.ask_id is not null then ${nextTry} end,
-         reason = excluded.reason, path = excluded.path, payload = coalesce(excluded.payload, r.payload),
-         as_of = coalesce(excluded.as_of, r.as_of), place = case when excluded.payload is null then r.place else excluded.place end,
-         replayable = excluded.replayable or r.replayable, gone_at = coalesce(r.gone_at, excluded.gone_at)`,
-      [
-        claim.account,
-        claim.stream,
-        keyOf(reject),
-        reject.recordId === undefined ? null : storable(reject.recordId),
-        // The source would not know another spelling of the id, and would answer 404.
-        isId(reject.askId) ? reject.askId : null,
-        now,
-        storable(reject.reason),
-        reject.payload ?? null,
-        reject.gone ?? false,
-        new Date(at.asOfMs),
-        reject.place === undefined ? null : reject.place + 1,
-        reject.path === undefined ? null : storable(reject.path),
-      ],
-    );
+    // The source would not know another spelling of the id, and would answer 404.
+    const askId = isId(reject.askId) ? reject.askId : null;
+    const { payload, place } = reject;
+    await client.query(sql`
+      insert into sync.rejects as r
+        (account_id, source, stream, key, record_id, ask_id, first_seen_at, last_seen_at, next_try_at, reason, payload, replayable, gone_at,
+         as_of, place, path)
+      values (${claim.account}, ${ofStream(claim.stream)}, ${keyOf(reject)}, ${storableOr(reject.recordId)}, ${askId}, ${now}, ${now},
+        ${askId === null ? null : now}, ${storable(reject.reason)}, ${payload ?? null}, ${payload !== undefined}, ${reject.gone ? now : null},
+        ${payload === undefined ? null : new Date(at.asOfMs)}, ${place === undefined ? null : place + 1}, ${storableOr(reject.path)})
+      on conflict (account_id, stream_key, key) where cleared_at is null do update set
+        attempts = r.attempts + 1, last_seen_at = excluded.last_seen_at,
+        next_try_at = case when excluded.ask_id is not null then ${nextTry} end,
+        reason = excluded.reason, path = excluded.path, payload = coalesce(excluded.payload, r.payload),
+        as_of = coalesce(excluded.as_of, r.as_of), place = case when excluded.payload is null then r.place else excluded.place end,
+        replayable = excluded.replayable or r.replayable, gone_at = coalesce(r.gone_at, excluded.gone_at)`);
   }
 }
 
@@ -132,12 +125,10 @@ async function clearRejects(
   askIds: readonly string[],
   again: readonly Reject[],
 ): Promise<void> {
-  await client.query({
-    name: 'clear rejects',
-    text: `update sync.rejects set cleared_at = $5
-      where account_id = $1 and stream_key = $2 and ask_id = any($3) and key <> all($4) and cleared_at is null`,
-    values: [claim.account, claim.stream, askIds.filter(isId), again.map(keyOf), new Date(at.nowMs)],
-  });
+  await query(client, 'clear rejects').count`
+    update sync.rejects set cleared_at = ${new Date(at.nowMs)}
+    where account_id = ${claim.account} and stream_key = ${claim.stream} and ask_id = any(${askIds.filter(isId)})
+      and key <> all(${again.map(keyOf)}) and cleared_at is null`;
 }
 
 /** Clears the rejects whose key is a place of this list, `TIME LIST, page N`, with a time in this range. */
@@ -148,29 +139,24 @@ export async function clearPlaces(
   { from, to }: Range,
   now: Date,
 ): Promise<void> {
-  await client.query(
-    `update sync.rejects set cleared_at = $6
-     where account_id = $1 and stream_key = $2 and cleared_at is null and record_id is null and ask_id is null
-       and split_part(key, ' ', 2) || ' list' = $3 and key ~ ', page \\d+$'
-       and split_part(key, ' ', 1) collate "C" between $4 and $5`,
-    [claim.account, claim.stream, list, new Date(from).toISOString(), new Date(to).toISOString(), now],
-  );
+  await client.query(sql`
+    update sync.rejects set cleared_at = ${now}
+    where account_id = ${claim.account} and stream_key = ${claim.stream} and cleared_at is null and record_id is null and ask_id is null
+      and split_part(key, ' ', 2) || ' list' = ${list} and key ~ ', page \\d+$'
+      and split_part(key, ' ', 1) collate "C" between ${new Date(from).toISOString()} and ${new Date(to).toISOString()}`);
 }
 
+const farAhead = `interval '1 hour'`;
 /** SQL: a clock far ahead wrote this time, so it puts off no retry. */
-export const isFarAhead = (time: string, now: string): string => `${time} > ${now}::timestamptz + interval '1 hour'`;
+export const isFarAhead = (time: string, now: string): string => `${time} > ${now}::timestamptz + ${farAhead}`;
 
 /** Ids that are due for a fetch, the longest due first. A retry that a clock far ahead put off is due too. */
-export async function dueRejects(db: pg.Pool, claim: Key, now: Date): Promise<string[]> {
-  const { rows } = await db.query<{ ask_id: string }>(
-    `select ask_id from sync.rejects
-     where account_id = $1 and stream_key = $2 and cleared_at is null
-       and (next_try_at <= $3 or next_try_at is not null and ${isFarAhead('last_seen_at', '$3')})
-     group by ask_id order by min(next_try_at)`,
-    [claim.account, claim.stream, now],
-  );
-  return rows.map(row => row.ask_id);
-}
+export const dueRejects = (db: pg.Pool, claim: Key, now: Date): Promise<string[]> =>
+  query(db).values<string>`
+    select ask_id from sync.rejects
+    where account_id = ${claim.account} and stream_key = ${claim.stream} and cleared_at is null
+      and (next_try_at <= ${now} or next_try_at is not null and last_seen_at > ${now}::timestamptz + ${raw(farAhead)})
+    group by ask_id order by min(next_try_at)`;
 
 /** A stream of which most is rejected for its shape: a row of sync.most_rejected. */
 export interface MostRejected {
@@ -184,86 +170,57 @@ export interface MostRejected {
 const fewIds = 3;
 
 /** Undefined unless most of what the stream reads is rejected. */
-export async function readMostRejected(db: pg.Pool, { account, stream }: Key): Promise<MostRejected | undefined> {
-  const { rows } = await byKey<MostRejected>(
-    db,
-    'most rejected',
-    `select m.next_try_at, array(
-         select r.ask_id from sync.rejects r
-         where r.account_id = $1 and r.stream_key = $2 and r.cleared_at is null and r.path is not null and r.ask_id is not null
-         group by r.ask_id order by max(r.last_seen_at), r.ask_id limit ${fewIds}) as ids
-       from sync.most_rejected m where m.account_id = $1 and m.stream_key = $2`,
-    [account, stream],
-  );
-  return rows[0];
-}
+export const readMostRejected = (db: pg.Pool, { account, stream }: Key): Promise<MostRejected | undefined> =>
+  byKey(db, 'most rejected').first<MostRejected>`
+    select m.next_try_at, array(
+        select r.ask_id from sync.rejects r
+        where r.account_id = ${account} and r.stream_key = ${stream} and r.cleared_at is null and r.path is not null and r.ask_id is not null
+        group by r.ask_id order by max(r.last_seen_at), r.ask_id limit ${raw(fewIds)}) as ids
+    from sync.most_rejected m where m.account_id = ${account} and m.stream_key = ${stream}`;
 
 /** From now on each of its rejects is due. */
 export async function askForAll(db: pg.Pool, { account, stream }: Key, now: Date): Promise<void> {
-  await db.query(
-    `update sync.rejects set next_try_at = $3
-     where account_id = $1 and stream_key = $2 and cleared_at is null and path is not null and ask_id is not null`,
-    [account, stream, now],
-  );
+  await db.query(sql`
+    update sync.rejects set next_try_at = ${now}
+    where account_id = ${account} and stream_key = ${stream} and cleared_at is null and path is not null and ask_id is not null`);
 }
 
 /** Whether the source has answered 404 for the id before. */
-export async function saidGone(db: pg.Pool, claim: Key, id: string): Promise<boolean> {
-  const { rows } = await db.query<{ said: boolean }>(
-    `select exists (
-       select from sync.rejects
-       where account_id = $1 and stream_key = $2 and ask_id = $3 and cleared_at is null and gone_at is not null) as said`,
-    [claim.account, claim.stream, id],
-  );
-  return rows[0]!.said;
-}
+export const saidGone = (db: pg.Pool, claim: Key, id: string): Promise<boolean> =>
+  query(db).value`
+    select exists (
+      select from sync.rejects
+      where account_id = ${claim.account} and stream_key = ${claim.stream} and ask_id = ${id} and cleared_at is null
+        and gone_at is not null) as said`;
 
 /** Rejects that this run opened or met again, and that are still open. */
-export async function openSince(db: pg.Pool, claim: Key, since: Date): Promise<number> {
-  const { rows } = await db.query<{ n: number }>(
-    `select count(*) as n from sync.rejects
-     where account_id = $1 and stream_key = $2 and cleared_at is null and last_seen_at >= $3`,
-    [claim.account, claim.stream, since],
-  );
-  return rows[0]!.n;
-}
+export const openSince = (db: pg.Pool, claim: Key, since: Date): Promise<number> =>
+  query(db).value`
+    select count(*) as n from sync.rejects
+    where account_id = ${claim.account} and stream_key = ${claim.stream} and cleared_at is null and last_seen_at >= ${since}`;
 
 const longestSample = 2000;
 
 async function writeDrift({ client, claim, at }: Settling, drift: readonly Drift[]): Promise<void> {
-  await client.query(
-    `insert into sync.drift as d (account_id, source, stream, kind, path, value, seen, first_seen_at, last_seen_at, sample)
-     select $1, ${sourceAndStream('$2')}, s.kind, s.path, s.value, s.seen, $7, $7, s.sample
-     from unnest($3::text[], $4::text[], $5::text[], $6::bigint[], $8::text[]) s (kind, path, value, seen, sample)
-     on conflict (account_id, stream_key, kind, path, value) do update set
-       seen = d.seen + excluded.seen, last_seen_at = excluded.last_seen_at, sample = coalesce(d.sample, excluded.sample)`,
-    [
-      claim.account,
-      claim.stream,
-      drift.map(({ kind }) => kind),
-      drift.map(({ path }) => path),
-      drift.map(({ value }) => value),
-      drift.map(({ seen }) => seen),
-      new Date(at.nowMs),
-      drift.map(({ sample }: Omit<Drift, 'of'>) =>
-        sample === undefined ? null : storable(sample.slice(0, longestSample)),
-      ),
-    ],
-  );
+  const now = new Date(at.nowMs);
+  const samples = drift.map(({ sample }: Omit<Drift, 'of'>) => storableOr(sample?.slice(0, longestSample)));
+  await client.query(sql`
+    insert into sync.drift as d (account_id, source, stream, kind, path, value, seen, first_seen_at, last_seen_at, sample)
+    select ${claim.account}, ${ofStream(claim.stream)}, s.kind, s.path, s.value, s.seen, ${now}::timestamptz, ${now}::timestamptz, s.sample
+    from unnest(${drift.map(({ kind }) => kind)}::text[], ${drift.map(({ path }) => path)}::text[], ${drift.map(({ value }) => value)}::text[],
+      ${drift.map(({ seen }) => seen)}::bigint[], ${samples}::text[]) s (kind, path, value, seen, sample)
+    on conflict (account_id, stream_key, kind, path, value) do update set
+      seen = d.seen + excluded.seen, last_seen_at = excluded.last_seen_at, sample = coalesce(d.sample, excluded.sample)`);
 }
 
 /** Open rejects of an account, by stream and reason, in one sentence each. */
-export async function listRejectGroups(
+export const listRejectGroups = (
   db: pg.Pool,
   account: string,
-): Promise<{ stream: string; rejects: number; says: string }[]> {
-  const { rows } = await db.query<{ stream: string; rejects: number; says: string }>(
-    `select sync.name_of(stream_key) as stream, g.rejects, g.says from sync.reject_groups g left join sync.streams k using (stream_key)
-     where g.account_id = $1 order by k.place, g.stream, g.rejects desc, g.since`,
-    [account],
-  );
-  return rows;
-}
+): Promise<{ stream: string; rejects: number; says: string }[]> =>
+  query(db).rows`
+    select sync.name_of(stream_key) as stream, g.rejects, g.says from sync.reject_groups g left join sync.streams k using (stream_key)
+    where g.account_id = ${account} order by k.place, g.stream, g.rejects desc, g.since`;
 
 /** A reject as people see it. */
 export interface StoredReject {
@@ -286,25 +243,17 @@ export interface StoredReject {
   cleared_at: Date | null;
 }
 
-const shown = `id, sync.name_of(stream_key) as stream, key, record_id, ask_id, reason, path, payload, as_of, place, attempts, first_seen_at, last_seen_at,
-  next_try_at, gone_at, cleared_at`;
+const shown =
+  raw(`id, sync.name_of(stream_key) as stream, key, record_id, ask_id, reason, path, payload, as_of, place, attempts, first_seen_at, last_seen_at,
+  next_try_at, gone_at, cleared_at`);
 
 /** Open rejects, or all of them, the oldest first. */
-export async function listRejects(db: pg.Pool, account: string, { all = false } = {}): Promise<StoredReject[]> {
-  const { rows } = await db.query<StoredReject>(
-    `select ${shown} from sync.rejects where account_id = $1 and ($2 or cleared_at is null) order by id`,
-    [account, all],
-  );
-  return rows;
-}
+export const listRejects = (db: pg.Pool, account: string, { all = false } = {}): Promise<StoredReject[]> =>
+  query(db).rows`
+    select ${shown} from sync.rejects where account_id = ${account} and (${all} or cleared_at is null) order by id`;
 
-export async function readReject(db: pg.Pool, account: string, id: number): Promise<StoredReject | undefined> {
-  const { rows } = await db.query<StoredReject>(`select ${shown} from sync.rejects where account_id = $1 and id = $2`, [
-    account,
-    id,
-  ]);
-  return rows[0];
-}
+export const readReject = (db: pg.Pool, account: string, id: number): Promise<StoredReject | undefined> =>
+  query(db).first`select ${shown} from sync.rejects where account_id = ${account} and id = ${id}`;
 
 export interface LockedReject extends StoredReject {
   /** The key of its stream. */
@@ -312,16 +261,12 @@ export interface LockedReject extends StoredReject {
 }
 
 /** Locks an open reject, so that no other process clears it meanwhile. */
-export async function lockReject(client: Client, account: string, id: number): Promise<LockedReject | undefined> {
-  const { rows } = await client.query<LockedReject>(
-    `select ${shown}, stream_key from sync.rejects where account_id = $1 and id = $2 and cleared_at is null for update`,
-    [account, id],
-  );
-  return rows[0];
-}
+export const lockReject = (client: Client, account: string, id: number): Promise<LockedReject | undefined> =>
+  query(client).first`
+    select ${shown}, stream_key from sync.rejects where account_id = ${account} and id = ${id} and cleared_at is null for update`;
 
 export async function clearReject(client: Client, id: number, now: Date): Promise<void> {
-  await client.query('update sync.rejects set cleared_at = $2 where id = $1', [id, now]);
+  await client.query(sql`update sync.rejects set cleared_at = ${now} where id = ${id}`);
 }
 
 export interface StoredDrift {
@@ -335,12 +280,8 @@ export interface StoredDrift {
   sample: string | null;
 }
 
-export async function listDrift(db: pg.Pool, account: string): Promise<StoredDrift[]> {
-  const { rows } = await db.query<StoredDrift>(
-    `select sync.name_of(stream_key) as stream, d.kind, d.path, d.value, d.seen, d.first_seen_at, d.last_seen_at, d.sample
-     from sync.drift d left join sync.streams k using (stream_key)
-     where d.account_id = $1 order by k.place, d.stream, d.kind, d.path, d.value`,
-    [account],
-  );
-  return rows;
-}
+export const listDrift = (db: pg.Pool, account: string): Promise<StoredDrift[]> =>
+  query(db).rows`
+    select sync.name_of(stream_key) as stream, d.kind, d.path, d.value, d.seen, d.first_seen_at, d.last_seen_at, d.sample
+    from sync.drift d left join sync.streams k using (stream_key)
+    where d.account_id = ${account} order by k.place, d.stream, d.kind, d.path, d.value`;

@@ -9,6 +9,7 @@
  */
 import { hash } from 'node:crypto';
 import type { Client } from '../database/pool.ts';
+import { sql } from '../database/sql.ts';
 import type { StreamKey } from '../database/stream-key.ts';
 import { type Declared, type Merge, rowsOf } from './merge.ts';
 
@@ -98,5 +99,5 @@ export async function forgetStored(client: Client, account: string, stream: Stre
 
 /** Of all sets of an account, because somebody is erased there, or a rule takes a field out. */
 export async function forgetAllStored(client: Client, account: string): Promise<void> {
-  await client.query('delete from internal.stored_sets where account_id = $1', [account]);
+  await client.query(sql`delete from internal.stored_sets where account_id = ${account}`);
 }

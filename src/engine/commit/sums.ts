@@ -4,6 +4,7 @@ import type pg from 'pg';
 import { FencedOff } from '../../errors.ts';
 import { cover } from '../coverage/coverage.ts';
 import { byKey, type Client } from '../database/pool.ts';
+import { raw, sql } from '../database/sql.ts';
 import { nameOfKey } from '../database/stream-key.ts';
 import type { Range } from '../reading/reading.ts';
 import { type Bound, bindSource } from '../runs/accounts/accounts.ts';
@@ -79,24 +80,18 @@ export async function keepProof(
   covered: Range,
   { credits, expected }: { credits: number; expected: number | undefined },
 ): Promise<void> {
-  const { rows } = await byKey<{ counted: number }>(
-    db,
-    'keep proof',
-    `with counted as (
-       update sync.stored_run_streams set credits = credits + $4, expected = coalesce($5, expected)
-       where run_id = $1 and stream_key = $2 and token = $3 and state = 'running' and ${counted} >= $9
-       returning account_id, stream_key, ${counted} as counted),
-     covered as (
-       update sync.coverage c set covered = c.covered + tstzmultirange(tstzrange($7, $8)) from counted
-       where (c.account_id, c.stream_key, c.list) = (counted.account_id, counted.stream_key, $6)
-         and not c.covered @> tstzrange($7, $8))
-     select counted from counted`,
-    [
-      ...[claim.run, claim.stream, claim.token, credits, expected ?? null],
-      ...[list, new Date(covered.from), new Date(covered.to), acknowledgedOf(claim)],
-    ],
-  );
-  const [written] = rows;
+  const range = sql`tstzrange(${new Date(covered.from)}, ${new Date(covered.to)})`;
+  const written = await byKey(db, 'keep proof').first<{ counted: number }>`
+    with counted as (
+      update sync.stored_run_streams set credits = credits + ${credits}, expected = coalesce(${expected ?? null}, expected)
+      where run_id = ${claim.run} and stream_key = ${claim.stream} and token = ${claim.token} and state = 'running'
+        and ${raw(counted)} >= ${acknowledgedOf(claim)}
+      returning account_id, stream_key, ${raw(counted)} as counted),
+    covered as (
+      update sync.coverage c set covered = c.covered + tstzmultirange(${range}) from counted
+      where (c.account_id, c.stream_key, c.list) = (counted.account_id, counted.stream_key, ${list})
+        and not c.covered @> ${range})
+    select counted from counted`;
   if (written === undefined) throw fencedOff(claim);
   acknowledge(claim, written.counted);
 }

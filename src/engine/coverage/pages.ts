@@ -1,6 +1,6 @@
 /** Page sizes of each list as they were learned, and how far its ends are proven (see reading/ends.ts). */
 import { byKey, type Client, type Queryable } from '../database/pool.ts';
-import { sql } from '../database/sql.ts';
+import { raw, sql } from '../database/sql.ts';
 import { sourceOfKey } from '../database/stream-key.ts';
 import type { Ms, Pages } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
@@ -18,17 +18,13 @@ export interface KnownPages {
 }
 
 export async function readPages(db: Queryable, { account, stream }: Key, list: string): Promise<KnownPages> {
-  const own = `filter (where (stream_key, list) = ($2, $3))`;
-  const { rows } = await byKey<{ size: number | null; varies: boolean; others_vary: boolean; proven_ms: Ms | null }>(
-    db,
-    'pages',
-    `select coalesce(min(page_size) ${own}, min(page_size)) as size, coalesce(bool_or(pages_vary) ${own}, false) as varies,
-       coalesce(bool_or(pages_vary), false) as others_vary,
-       extract(epoch from min(ends_proven_through) ${own})::float8 * 1000 as proven_ms
-     from sync.coverage where account_id = $1 and source = $4`,
-    [account, stream, list, sourceOfKey(stream)],
-  );
-  const { size, varies, others_vary, proven_ms } = rows[0]!;
+  const own = sql`filter (where (stream_key, list) = (${stream}, ${list}))`;
+  type Row = { size: number | null; varies: boolean; others_vary: boolean; proven_ms: Ms | null };
+  const { size, varies, others_vary, proven_ms } = await byKey(db, 'pages').row<Row>`
+    select coalesce(min(page_size) ${own}, min(page_size)) as size, coalesce(bool_or(pages_vary) ${own}, false) as varies,
+      coalesce(bool_or(pages_vary), false) as others_vary,
+      extract(epoch from min(ends_proven_through) ${own})::float8 * 1000 as proven_ms
+    from sync.coverage where account_id = ${account} and source = ${sourceOfKey(stream)}`;
   return { size: size ?? undefined, varies, othersVary: others_vary, provenMs: proven_ms ?? undefined };
 }
 
@@ -51,24 +47,22 @@ export async function noteSize(
  */
 export async function notePages(client: Client, claim: Claim, list: string, pages: Pages): Promise<void> {
   await noteSize(client, claim, list, pages);
-  await client.query(
-    `with walks as (delete from sync.walks where (account_id, stream_key) = ($1, $2)),
-     again as (update sync.run_lists set covered = '{}' where run_id = $3 and (account_id, stream_key) = ($1, $2))
-     update sync.coverage set covered = ${proven} where (account_id, stream_key) = ($1, $2)`,
-    [claim.account, claim.stream, claim.run],
-  );
+  const key = sql`(${claim.account}, ${claim.stream})`;
+  await client.query(sql`
+    with walks as (delete from sync.walks where (account_id, stream_key) = ${key}),
+    again as (update sync.run_lists set covered = '{}' where run_id = ${claim.run} and (account_id, stream_key) = ${key})
+    update sync.coverage set covered = ${proven} where (account_id, stream_key) = ${key}`);
 }
 
-const proven = `covered - tstzmultirange(tstzrange(coalesce(ends_proven_through, '-infinity'), null))`;
+const proven = raw(`covered - tstzmultirange(tstzrange(coalesce(ends_proven_through, '-infinity'), null))`);
 
 /** Takes back what the lists of this stream claim beyond their proven ends, once another list of the source has short pages. */
 export async function adoptPages(db: Queryable, { account, stream }: Key): Promise<void> {
-  await db.query(
-    `update sync.coverage set covered = ${proven}, page_size = known.size
-     from (select min(page_size) as size from sync.coverage where account_id = $1 and source = $3) known
-     where (account_id, stream_key) = ($1, $2) and page_size is null and known.size is not null`,
-    [account, stream, sourceOfKey(stream)],
-  );
+  await db.query(sql`
+    update sync.coverage set covered = ${proven}, page_size = known.size
+    from (
+      select min(page_size) as size from sync.coverage where account_id = ${account} and source = ${sourceOfKey(stream)}) known
+    where (account_id, stream_key) = (${account}, ${stream}) and page_size is null and known.size is not null`);
 }
 
 /** A list was read to its end for certain. */

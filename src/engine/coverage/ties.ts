@@ -7,8 +7,8 @@
 import type pg from 'pg';
 import { rowTrueBy, type Table } from '../commit/merge.ts';
 import { byKey, type Client } from '../database/pool.ts';
-import { query } from '../database/sql.ts';
-import { sourceAndStream } from '../database/stream-key.ts';
+import { query, raw, sql } from '../database/sql.ts';
+import { ofStream, sourceOfKey } from '../database/stream-key.ts';
 import type { Ms, Range, Tie } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 
@@ -19,15 +19,14 @@ export const copiesDiffer =
 type Versioned = Pick<Table, 'name' | 'version'>;
 
 export async function noteTie(client: Client, claim: Claim, list: string, tie: Tie): Promise<void> {
-  await client.query(
-    `insert into sync.ties (account_id, source, stream, list, seconds, told_by, members)
-     values ($1, ${sourceAndStream('$2')}, $3, tstzrange($4, $5), $6, $7)
-     on conflict (account_id, stream_key, list, seconds) do update set
-       told_by = case when ties.held then greatest(ties.told_by, excluded.told_by) else excluded.told_by end,
-       members = case when ties.held then array(select unnest(ties.members) union select unnest(excluded.members))
-         else excluded.members end`,
-    [claim.account, claim.stream, list, new Date(tie.from), new Date(tie.to), new Date(tie.toldBy), tie.ids],
-  );
+  const { account, stream } = claim;
+  await client.query(sql`
+    insert into sync.ties (account_id, source, stream, list, seconds, told_by, members)
+    values (${account}, ${ofStream(stream)}, ${list}, tstzrange(${new Date(tie.from)}, ${new Date(tie.to)}), ${new Date(tie.toldBy)}, ${tie.ids})
+    on conflict (account_id, stream_key, list, seconds) do update set
+      told_by = case when ties.held then greatest(ties.told_by, excluded.told_by) else excluded.told_by end,
+      members = case when ties.held then array(select unnest(ties.members) union select unnest(excluded.members))
+        else excluded.members end`);
 }
 
 /**
@@ -42,23 +41,22 @@ export async function noteHeld(
   passedOver: Readonly<Record<string, string>>,
   asOfMs: Ms,
 ): Promise<void> {
-  await client.query(
-    `insert into sync.ties as c (account_id, source, stream, list, seconds, told_by, members, held)
-     select $1, l.source, l.stream, l.list, tstzrange(s.second, s.second + interval '1 second'), s.told_by, s.members, true
-     from (
-       select date_trunc('second', p.version::timestamptz) as second, max(b.true_by) as told_by, array_agg(t.id) as members
-       from jsonb_each_text($2) p (id, version)
-       join ${table.name} t on (t.account_id, t.id) = ($1, p.id)
-       cross join lateral (select ${rowTrueBy('t')} as true_by) b
-       where t.${table.version} > p.version::timestamptz and t._observed_at < $3 and t._deleted_at is null
-         and t.${table.version} > t._observed_at - (select sync.lookback_of($1, split_part($4, '.', 1)))
-       group by 1) s
-     join sync.coverage l on (l.account_id, l.stream_key) = ($1, $4) and not l.redundant
-     on conflict (account_id, stream_key, list, seconds) do update set
-       told_by = greatest(c.told_by, excluded.told_by), held = true,
-       members = array(select unnest(c.members) union select unnest(excluded.members))`,
-    [account, JSON.stringify(passedOver), new Date(asOfMs), table.name],
-  );
+  const version = raw(`t.${table.version}`);
+  await client.query(sql`
+    insert into sync.ties as c (account_id, source, stream, list, seconds, told_by, members, held)
+    select l.account_id, l.source, l.stream, l.list, tstzrange(s.second, s.second + interval '1 second'), s.told_by, s.members, true
+    from (
+      select date_trunc('second', p.version::timestamptz) as second, max(b.true_by) as told_by, array_agg(t.id) as members
+      from jsonb_each_text(${JSON.stringify(passedOver)}) p (id, version)
+      join ${raw(table.name)} t on (t.account_id, t.id) = (${account}, p.id)
+      cross join lateral (select ${raw(rowTrueBy('t'))} as true_by) b
+      where ${version} > p.version::timestamptz and t._observed_at < ${new Date(asOfMs)} and t._deleted_at is null
+        and ${version} > t._observed_at - (select sync.lookback_of(${account}, ${sourceOfKey(table.name)}))
+      group by 1) s
+    join sync.coverage l on (l.account_id, l.stream_key) = (${account}, ${table.name}) and not l.redundant
+    on conflict (account_id, stream_key, list, seconds) do update set
+      told_by = greatest(c.told_by, excluded.told_by), held = true,
+      members = array(select unnest(c.members) union select unnest(excluded.members))`);
 }
 
 /** Whether ties exist whose changes before their reading are all known, given everything up to `knownMs` is. */
@@ -77,38 +75,33 @@ export async function settleTies(
   knownMs: Ms,
   now: Date,
 ): Promise<void> {
-  await client.query(
-    `with ripe as (
-       delete from sync.ties where (account_id, stream_key) = ($1, $2) and told_by <= $3 returning *),
-     torn as (
-       select * from ripe r where exists (
-         select from unnest(r.members) m (id)
-         join ${table.name} t on (t.account_id, t.id) = (r.account_id, m.id)
-         where t.${table.version} >= upper(r.seconds) or t._deleted_at is not null)),
-     back as (
-       update sync.coverage c set covered = c.covered - t.parts
-       from (select list, range_agg(seconds) as parts from torn group by list) t
-       where (c.account_id, c.stream_key, c.list) = ($1, $2, t.list))
-     insert into sync.gap_reasons (account_id, source, stream, list, gap, reason, found_at)
-     select account_id, source, stream, list, seconds, $4, $5 from torn
-     on conflict (account_id, stream_key, list, gap) do update set reason = excluded.reason, found_at = excluded.found_at`,
-    [account, stream, new Date(knownMs), copiesDiffer, now],
-  );
+  const key = sql`(${account}, ${stream})`;
+  await client.query(sql`
+    with ripe as (
+      delete from sync.ties where (account_id, stream_key) = ${key} and told_by <= ${new Date(knownMs)} returning *),
+    torn as (
+      select * from ripe r where exists (
+        select from unnest(r.members) m (id)
+        join ${raw(table.name)} t on (t.account_id, t.id) = (r.account_id, m.id)
+        where t.${raw(table.version!)} >= upper(r.seconds) or t._deleted_at is not null)),
+    back as (
+      update sync.coverage c set covered = c.covered - t.parts
+      from (select list, range_agg(seconds) as parts from torn group by list) t
+      where (c.account_id, c.stream_key) = ${key} and c.list = t.list)
+    insert into sync.gap_reasons (account_id, source, stream, list, gap, reason, found_at)
+    select account_id, source, stream, list, seconds, ${copiesDiffer}, ${now} from torn
+    on conflict (account_id, stream_key, list, gap) do update set reason = excluded.reason, found_at = excluded.found_at`);
 }
 
 /** Whether nothing of the stream is left to settle: no tie, no torn range, no open reject. The usual case, in one look. */
-export async function isSettled(db: pg.Pool, { account, stream }: Claim): Promise<boolean> {
-  const { rows } = await byKey<{ settled: boolean }>(
-    db,
-    'settled',
-    `select not exists (select from sync.ties where (account_id, stream_key) = ($1, $2))
-       and not exists (
-         select from sync.gap_reasons r left join sync.coverage c using (account_id, stream_key, list)
-         where (r.account_id, r.stream_key) = ($1, $2) and r.reason = $3 and (c.covered @> r.gap) is not true)
-       and not exists (select from sync.rejects where (account_id, stream_key) = ($1, $2) and cleared_at is null) as settled`,
-    [account, stream, copiesDiffer],
-  );
-  return rows[0]!.settled;
+export function isSettled(db: pg.Pool, { account, stream }: Claim): Promise<boolean> {
+  const key = sql`(${account}, ${stream})`;
+  return byKey(db, 'settled').value`
+    select not exists (select from sync.ties where (account_id, stream_key) = ${key})
+      and not exists (
+        select from sync.gap_reasons r left join sync.coverage c using (account_id, stream_key, list)
+        where (r.account_id, r.stream_key) = ${key} and r.reason = ${copiesDiffer} and (c.covered @> r.gap) is not true)
+      and not exists (select from sync.rejects where (account_id, stream_key) = ${key} and cleared_at is null) as settled`;
 }
 
 /** Ranges that were taken back and not read since, unless they failed for another reason. */

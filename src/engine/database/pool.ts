@@ -4,6 +4,7 @@ import pg from 'pg';
 import { isAway, unlessMoved } from '../../errors.ts';
 import { integerOf, parseEachDigit, parseJson } from '../exact-json.ts';
 import { poolConfig, type SessionSettings } from './session/session.ts';
+import { query } from './sql.ts';
 
 type Parser = (text: string) => unknown;
 /** node-postgres has `create`, which its types leave out. */
@@ -128,13 +129,11 @@ const ledgerOf = new WeakMap<object, pg.Pool>();
 /** From now on the ledger's sessions run the statements of `byKey`. */
 export const keepPlansIn = (ledger: pg.Pool, pool: pg.Pool): void => void ledgerOf.set(pool, ledger);
 
-/** A statement by key, which each stream of each run needs. In a transaction it keeps its plan if that is one `withPlansByKey`. */
-export const byKey = <Row extends pg.QueryResultRow>(
-  db: Queryable,
-  name: string,
-  text: string,
-  values: unknown[],
-): Promise<pg.QueryResult<Row>> => (ledgerOf.get(db) ?? db).query<Row>({ name, text, values });
+/**
+ * Asks by a statement by key, which each stream of each run needs. In a transaction it keeps its plan if that is one
+ * `withPlansByKey`.
+ */
+export const byKey = (db: Queryable, name: string) => query(ledgerOf.get(db) ?? db, name);
 
 function poolOf(url: string, more: pg.PoolConfig, settings: SessionSettings = sessionSettings): pg.Pool {
   const pool = new pg.Pool({

@@ -19,17 +19,37 @@ export function raw(part: string | number): Raw {
 
 type Parts = [texts: TemplateStringsArray, ...parts: readonly unknown[]];
 
-/** A statement for `query` of a pool or a session. */
-export function sql(...[texts, ...parts]: Parts): { text: string; values: unknown[] } {
-  const values: unknown[] = [];
-  const shown = parts.map(part => (part instanceof Raw ? part.text : `$${values.push(part)}`));
-  return { text: String.raw({ raw: texts }, ...shown).trimStart(), values };
+class Statement {
+  readonly text: string;
+  readonly values: unknown[];
+
+  constructor(text: string, values: unknown[]) {
+    this.text = text;
+    this.values = values;
+  }
 }
 
-/** Asks for rows by a statement in the form of `sql`. */
-export function query(db: Queryable) {
-  const rows = async <R extends pg.QueryResultRow>(...parts: Parts): Promise<R[]> =>
-    (await db.query<R>(sql(...parts))).rows;
+function shown(part: unknown, values: unknown[]): string {
+  if (part instanceof Raw) return part.text;
+  if (part instanceof Statement) return part.text.replace(/\$(\d+)/g, (_, n) => shown(part.values[n - 1], values));
+  return `$${values.push(part)}`;
+}
+
+/** A statement for `query` of a pool or a session, or a part of one with values of its own. */
+export function sql(...[texts, ...parts]: Parts): Statement {
+  const values: unknown[] = [];
+  const text = String.raw({ raw: texts }, ...parts.map(part => shown(part, values)));
+  return new Statement(text.trimStart(), values);
+}
+
+/** A part whose text counts the places for its values: SQL that a declaration has. */
+export const numbered = (text: string, ...values: unknown[]): Statement => new Statement(text, values);
+
+/** Asks for rows by a statement in the form of `sql`. A session keeps the plan of one with a name: its text is always the same. */
+export function query(db: Queryable, name?: string) {
+  const ask = <R extends pg.QueryResultRow>(parts: Parts): Promise<pg.QueryResult<R>> =>
+    db.query<R>(name === undefined ? sql(...parts) : { name, ...sql(...parts) });
+  const rows = async <R extends pg.QueryResultRow>(...parts: Parts): Promise<R[]> => (await ask<R>(parts)).rows;
   const values = async <T>(...parts: Parts): Promise<T[]> => (await rows(...parts)).map(row => Object.values(row)[0]);
   return {
     rows,
@@ -41,6 +61,6 @@ export function query(db: Queryable) {
     /** The first column of the first row, of a statement that has one. */
     value: async <T>(...parts: Parts): Promise<T> => (await values<T>(...parts))[0]!,
     /** The number of rows that the statement has changed. */
-    count: async (...parts: Parts): Promise<number> => (await db.query(sql(...parts))).rowCount ?? 0,
+    count: async (...parts: Parts): Promise<number> => (await ask(parts)).rowCount ?? 0,
   };
 }

@@ -1,4 +1,5 @@
 /** Keys of streams. A short name is unique within its source; a key is unique among all sources. */
+import { sql } from './sql.ts';
 
 /** `source.stream`, as `helpdesk.tickets`. Neither part contains a dot. */
 export type StreamKey = `${string}.${string}`;
@@ -22,5 +23,8 @@ export const nameOfKey = (key: string): string => (shared.has(shortOfKey(key)) ?
 /** `helpdesk` of `helpdesk.tickets`. */
 export const sourceOfKey = (key: string): string => key.slice(0, key.indexOf('.'));
 
-/** SQL: the values of the columns source and stream of an insert, from an expression that is a key. */
+/** The values of the columns source and stream of an insert. */
+export const ofStream = (key: string) => sql`${sourceOfKey(key)}, ${shortOfKey(key)}`;
+
+/** SQL: the same, from an expression that is a key. */
 export const sourceAndStream = (key: string): string => `split_part(${key}, '.', 1), split_part(${key}, '.', 2)`;

@@ -9,6 +9,7 @@ import type { ListStream, Row } from '../../sources/source.ts';
 import { count } from '../../words.ts';
 import { commitWork } from '../commit/commit.ts';
 import { type Context, sourceOf } from '../context.ts';
+import { query, raw, sql } from '../database/sql.ts';
 import { nameOfKey } from '../database/stream-key.ts';
 import { storableIds } from '../json-text.ts';
 import { floorSecond, type Ms } from '../reading/reading.ts';
@@ -106,12 +107,12 @@ async function confirm(ctx: Context, claim: Claim, stream: ListStream<Row>, id: 
   return true;
 }
 
-/** SQL: a list that is read from a time on, $2, shows the row. */
-const isWithin = ({ merge }: Pick<ListStream<Row>, 'merge'>, fromMs: Ms, earlier = '0 seconds'): string => {
+/** A list that is read from a time on shows the row. */
+const isWithin = ({ merge }: Pick<ListStream<Row>, 'merge'>, fromMs: Ms, earlier = '0 seconds') => {
   const { version } = merge.declared.root;
   return version === undefined || fromMs === 0
-    ? '$2::timestamptz is not null'
-    : `t.${version} >= $2::timestamptz - interval '${earlier}'`;
+    ? raw('true')
+    : sql`t.${raw(version)} >= ${new Date(fromMs)}::timestamptz - interval '${raw(earlier)}'`;
 };
 
 /** The ids of live rows: the mirror knows no deletion of them. `fromMs`: only rows that changed since then. */
@@ -121,12 +122,10 @@ export async function idsOfLive(
   stream: Pick<ListStream<Row>, 'merge'>,
   fromMs: Ms,
 ): Promise<Set<string>> {
-  const { rows } = await db.query<{ id: string }>(
-    `select t.id from ${stream.merge.declared.root.name} t
-     where t.account_id = $1 and t._deleted_at is null and ${isWithin(stream, fromMs)}`,
-    [account, new Date(fromMs)],
-  );
-  return new Set(rows.map(({ id }) => id));
+  const ids = await query(db).values<string>`
+    select t.id from ${raw(stream.merge.declared.root.name)} t
+    where t.account_id = ${account} and t._deleted_at is null and ${isWithin(stream, fromMs)}`;
+  return new Set(ids);
 }
 
 async function candidatesOf(
@@ -138,14 +137,12 @@ async function candidatesOf(
   const within = isWithin(stream, fromMs);
   // A list may show a record one lookback later than the reply that brought it. Of rows from before its beginning,
   // which a reading sets a second earlier, it says nothing.
-  const { rows } = await db.query<{ absent: string[]; live: number; isAll: boolean }>(
-    `select coalesce(array_agg(t.id order by t.id) filter (where ${within} and t.id <> all ($3) and t._observed_at < $4), '{}') as absent,
-       count(*) filter (where ${within}) as live, coalesce(bool_and(${isWithin(stream, fromMs, '1 second')}), true) as "isAll"
-     from ${stream.merge.declared.root.name} t
-     where t.account_id = $1 and t._deleted_at is null`,
-    [account, new Date(fromMs), storableIds([...shown]), new Date(asOfMs - lookbackMs)],
-  );
-  return rows[0]!;
+  const isAbsent = sql`t.id <> all (${storableIds([...shown])}) and t._observed_at < ${new Date(asOfMs - lookbackMs)}`;
+  return query(db).row`
+    select coalesce(array_agg(t.id order by t.id) filter (where ${within} and ${isAbsent}), '{}') as absent,
+      count(*) filter (where ${within}) as live, coalesce(bool_and(${isWithin(stream, fromMs, '1 second')}), true) as "isAll"
+    from ${raw(stream.merge.declared.root.name)} t
+    where t.account_id = ${account} and t._deleted_at is null`;
 }
 
 async function markDeleted(

@@ -7,21 +7,25 @@ import type { ListStream, Row, RowFacts } from '../../sources/source.ts';
 import { keepChanges } from '../commit/merge.ts';
 import { lastShown } from '../database/open-candidates.ts';
 import type { Client, Queryable } from '../database/pool.ts';
-import { query, raw, sql } from '../database/sql.ts';
-import { sourceAndStream } from '../database/stream-key.ts';
+import { numbered, query, raw, sql } from '../database/sql.ts';
+import { ofStream } from '../database/stream-key.ts';
 import { cleanText, storableIds } from '../json-text.ts';
 import { farFuture, type Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { buryParts } from './bury.ts';
 import { clearing, createdAt, existedAt, type Mortal, mustShow, partsOf } from './row-facts.ts';
 
-const keyOf = ({ account, stream }: Pick<Claim, 'account' | 'stream'>) => [account, stream];
+const keyOf = ({ account, stream }: Pick<Claim, 'account' | 'stream'>) => sql`(${account}, ${stream})`;
 
 /**
- * SQL: time at which the source is known to have had the row. The source may show a deletion one lookback late, so that
- * is subtracted.
+ * Time at which the source is known to have had the row. The source may show a deletion one lookback late, so that is
+ * subtracted.
  */
-const aliveAt = (shown: string) => `${shown} - $4 * interval '1 millisecond'`;
+const aliveAt = (shown: string, lookbackMs: number) => sql`${raw(shown)} - ${lookbackMs} * interval '1 millisecond'`;
+
+/** What becomes of a candidate that is one already. */
+const anew = raw(`on conflict (account_id, stream_key, record_id) do update set
+      missing_since = excluded.missing_since, alive_at = excluded.alive_at, gone_at = null, gone_since = null, run_id = null`);
 
 interface Proven {
   readonly list: string;
@@ -40,7 +44,7 @@ interface Proven {
  * account's start, since no sync list covers those. Must run before `noteSwept`, which overwrites the time of the
  * previous sweep.
  */
-export async function addUnshown(
+export function addUnshown(
   client: Client,
   claim: Claim,
   stream: Pick<ListStream<Row>, 'lists'>,
@@ -48,55 +52,39 @@ export async function addUnshown(
   proven: Proven,
 ): Promise<number> {
   const { list, lively, created, asOfMs, lookbackMs, shown } = proven;
-  const [at, seen] = [createdAt(facts), lastShown(facts)];
-  const range = created ? `${at} >= $6 and ${at} < $7` : `${at} is null and $6 is distinct from $7`;
-  const { rowCount } = await client.query({
-    text: `insert into sync.deletion_candidates as s (account_id, source, stream, record_id, missing_since, alive_at)
-      select $1, ${sourceAndStream('$2')}, t.id, $3, greatest(${aliveAt(seen)},
-        case when o.record_id is null then w.as_of else o.alive_at end)
-      from ${claim.stream} t
-      left join sync.swept w
-        on (w.account_id, w.stream_key, w.list) = ($1, $2, $8) and (w.created @> ${at} or ${at} is null)
-      left join sync.open_deletion_candidates o on (o.account_id, o.stream_key, o.record_id) = ($1, $2, t.id)
-      where t.account_id = $1 and ${range} and t._deleted_at is null
-        and ${seen} < $3 and t.id <> all ($5)
-        and ${created ? mustShow(stream, list, lively) : 'true'}
-      on conflict (account_id, stream_key, record_id) do update set
-        missing_since = excluded.missing_since, alive_at = excluded.alive_at, gone_at = null, gone_since = null,
-        run_id = null`,
-    values: [
-      ...keyOf(claim),
-      new Date(asOfMs),
-      lookbackMs,
-      storableIds(shown),
-      created ? new Date(created.from) : null,
-      created ? new Date(created.to) : new Date(0),
-      list,
-    ],
-  });
-  return rowCount ?? 0;
+  const [at, seen, asOf] = [raw(createdAt(facts)), raw(lastShown(facts)), new Date(asOfMs)];
+  const mustBeShown = numbered(mustShow(stream, list, lively), claim.account, claim.stream);
+  const which = created
+    ? sql`${at} >= ${new Date(created.from)} and ${at} < ${new Date(created.to)} and ${mustBeShown}`
+    : sql`${at} is null`;
+  return query(client).count`
+    insert into sync.deletion_candidates as s (account_id, source, stream, record_id, missing_since, alive_at)
+    select ${claim.account}, ${ofStream(claim.stream)}, t.id, ${asOf}, greatest(${aliveAt(lastShown(facts), lookbackMs)},
+      case when o.record_id is null then w.as_of else o.alive_at end)
+    from ${raw(claim.stream)} t
+    left join sync.swept w
+      on (w.account_id, w.stream_key) = ${keyOf(claim)} and w.list = ${list} and (w.created @> ${at} or ${at} is null)
+    left join sync.open_deletion_candidates o on (o.account_id, o.stream_key) = ${keyOf(claim)} and o.record_id = t.id
+    where t.account_id = ${claim.account} and ${which} and t._deleted_at is null
+      and ${seen} < ${asOf} and t.id <> all (${storableIds(shown)})
+    ${anew}`;
 }
 
 /** Adds rows that a complete walk of the list did not show since the walk began. */
-export async function addUnwalked(
+export const addUnwalked = (
   client: Client,
   claim: Claim,
   facts: RowFacts,
   { begunMs, lookbackMs }: { begunMs: Ms; lookbackMs: number },
-): Promise<number> {
-  const { rowCount } = await client.query(
-    `insert into sync.deletion_candidates as s (account_id, source, stream, record_id, missing_since, alive_at)
-     select $1, ${sourceAndStream('$2')}, t.id, $3, coalesce(o.alive_at, ${aliveAt(lastShown(facts))})
-     from ${claim.stream} t
-     left join sync.open_deletion_candidates o on (o.account_id, o.stream_key, o.record_id) = ($1, $2, t.id)
-     where t.account_id = $1 and t._deleted_at is null and ${lastShown(facts)} < $3
-     on conflict (account_id, stream_key, record_id) do update set
-       missing_since = excluded.missing_since, alive_at = excluded.alive_at, gone_at = null, gone_since = null,
-        run_id = null`,
-    [...keyOf(claim), new Date(begunMs), lookbackMs],
-  );
-  return rowCount ?? 0;
-}
+): Promise<number> =>
+  query(client).count`
+    insert into sync.deletion_candidates as s (account_id, source, stream, record_id, missing_since, alive_at)
+    select ${claim.account}, ${ofStream(claim.stream)}, t.id, ${new Date(begunMs)}, coalesce(o.alive_at,
+      ${aliveAt(lastShown(facts), lookbackMs)})
+    from ${raw(claim.stream)} t
+    left join sync.open_deletion_candidates o on (o.account_id, o.stream_key) = ${keyOf(claim)} and o.record_id = t.id
+    where t.account_id = ${claim.account} and t._deleted_at is null and ${raw(lastShown(facts))} < ${new Date(begunMs)}
+    ${anew}`;
 
 /**
  * Adds candidates from a reply older than the last sweep of its range. The sweep could not add them, because the rows
@@ -109,29 +97,26 @@ export async function addLateCandidates(
   ids: readonly string[],
   { asOfMs, lookbackMs }: { asOfMs: Ms; lookbackMs: number },
 ): Promise<void> {
-  const at = createdAt(facts);
-  const range = 'at' in facts.created ? `and (w.created @> ${at} or ${at} is null)` : '';
-  await client.query(
-    `insert into sync.deletion_candidates (account_id, source, stream, record_id, missing_since, alive_at)
-     select $1, ${sourceAndStream('$2')}, t.id, max(w.as_of) + $4 * interval '1 millisecond', $3::timestamptz - $4 * interval '1 millisecond'
-     from ${claim.stream} t
-     join sync.swept w on (w.account_id, w.stream_key) = ($1, $2) ${range}
-     where t.account_id = $1 and t.id = any($5) and t._observed_at = $3 and w.as_of > $3::timestamptz - $4 * interval '1 millisecond'
-     group by t.id
-     on conflict do nothing`,
-    [...keyOf(claim), new Date(asOfMs), lookbackMs, ids],
-  );
+  const at = raw(createdAt(facts));
+  const range = 'at' in facts.created ? sql`and (w.created @> ${at} or ${at} is null)` : raw('');
+  const [asOf, lookback] = [new Date(asOfMs), sql`${lookbackMs} * interval '1 millisecond'`];
+  await client.query(sql`
+    insert into sync.deletion_candidates (account_id, source, stream, record_id, missing_since, alive_at)
+    select ${claim.account}, ${ofStream(claim.stream)}, t.id, max(w.as_of) + ${lookback}, ${asOf}::timestamptz - ${lookback}
+    from ${raw(claim.stream)} t
+    join sync.swept w on (w.account_id, w.stream_key) = ${keyOf(claim)} ${range}
+    where t.account_id = ${claim.account} and t.id = any(${ids}) and t._observed_at = ${asOf}
+      and w.as_of > ${asOf}::timestamptz - ${lookback}
+    group by t.id
+    on conflict do nothing`);
 }
 
 /** Removes rows from the candidates that the source showed at or after the time when a list lacked them. */
 export async function clearCandidates(client: Client, claim: Claim, ids: readonly string[], asOfMs: Ms): Promise<void> {
   if (ids.length === 0) return;
-  await client.query({
-    name: 'clear candidates',
-    text: `delete from sync.deletion_candidates
-      where (account_id, stream_key) = ($1, $2) and record_id = any($3) and missing_since <= $4`,
-    values: [...keyOf(claim), storableIds(ids), new Date(asOfMs)],
-  });
+  await query(client, 'clear candidates').count`
+    delete from sync.deletion_candidates
+    where (account_id, stream_key) = ${keyOf(claim)} and record_id = any(${storableIds(ids)}) and missing_since <= ${new Date(asOfMs)}`;
 }
 
 /**
@@ -139,13 +124,11 @@ export async function clearCandidates(client: Client, claim: Claim, ids: readonl
  * on fresh rows, a join would scan all of them for each candidate.
  */
 export async function forgetKnown(db: Queryable, claim: Claim): Promise<void> {
-  await db.query(
-    `delete from sync.deletion_candidates s
-     where (s.account_id, s.stream_key) = ($1, $2) and not exists (
-       select from sync.open_deletion_candidates o
-       where (o.account_id, o.stream_key, o.record_id) = (s.account_id, s.stream_key, s.record_id) offset 0)`,
-    keyOf(claim),
-  );
+  await db.query(sql`
+    delete from sync.deletion_candidates s
+    where (s.account_id, s.stream_key) = ${keyOf(claim)} and not exists (
+      select from sync.open_deletion_candidates o
+      where (o.account_id, o.stream_key, o.record_id) = (s.account_id, s.stream_key, s.record_id) offset 0)`);
 }
 
 export interface Which {
@@ -167,48 +150,33 @@ export interface Place {
 }
 
 /** The next candidates after a position, fewest failed attempts first. */
-export async function candidatesAfter(
+export function candidatesAfter(
   db: Queryable,
   claim: Claim,
   { gone, recent, recentMs, behindMs }: Which,
   after: Place | undefined,
   limit: number,
 ): Promise<Place[]> {
-  const { rows } = await db.query<Place>(
-    `select o.record_id as id, o.attempts from sync.open_deletion_candidates o
-     where (o.account_id, o.stream_key) = ($1, $2) and ($3::text is null or (o.attempts, o.record_id) > ($9, $3))
-       and (o.gone_at is not null and o.run_id is not distinct from $4) = $5
-       and ($6::boolean is null or (o.gone_at - o.alive_at < $7 * interval '1 millisecond'
-         and o.gone_at - o.gone_since < $10 * interval '1 millisecond') = $6)
-     order by o.attempts, o.record_id limit $8`,
-    [
-      ...keyOf(claim),
-      after?.id ?? null,
-      claim.run,
-      gone,
-      recent ?? null,
-      recentMs,
-      limit,
-      after?.attempts ?? null,
-      behindMs,
-    ],
-  );
-  return rows;
+  const isRecent = sql`o.gone_at - o.alive_at < ${recentMs} * interval '1 millisecond'
+        and o.gone_at - o.gone_since < ${behindMs} * interval '1 millisecond'`;
+  return query(db).rows`
+    select o.record_id as id, o.attempts from sync.open_deletion_candidates o
+    where (o.account_id, o.stream_key) = ${keyOf(claim)}
+      and ${after === undefined ? raw('true') : sql`(o.attempts, o.record_id) > (${after.attempts}, ${after.id})`}
+      and (o.gone_at is not null and o.run_id is not distinct from ${claim.run}) = ${gone}
+      and ${recent === undefined ? raw('true') : sql`(${isRecent}) = ${recent}`}
+    order by o.attempts, o.record_id limit ${limit}`;
 }
 
 /**
  * Counts the candidates that the source reported as deleted to this run (`gone`), and the candidates still to be
  * fetched (`left`).
  */
-export async function countCandidates(db: Queryable, claim: Claim): Promise<{ gone: number; left: number }> {
-  const { rows } = await db.query<{ gone: number; left: number }>(
-    `select count(*) filter (where o.gone_at is not null and o.run_id is not distinct from $3) as gone,
-       count(*) filter (where o.gone_at is null or o.run_id is distinct from $3) as left
-     from sync.open_deletion_candidates o where (o.account_id, o.stream_key) = ($1, $2)`,
-    [...keyOf(claim), claim.run],
-  );
-  return rows[0]!;
-}
+export const countCandidates = (db: Queryable, claim: Claim): Promise<{ gone: number; left: number }> =>
+  query(db).row`
+    select count(*) filter (where o.gone_at is not null and o.run_id is not distinct from ${claim.run}) as gone,
+      count(*) filter (where o.gone_at is null or o.run_id is distinct from ${claim.run}) as left
+    from sync.open_deletion_candidates o where (o.account_id, o.stream_key) = ${keyOf(claim)}`;
 
 /** Stores the result of a fetch by id: the time by which the record was deleted, or the error of a failed fetch. */
 export async function noteAnswer(
@@ -217,20 +185,11 @@ export async function noteAnswer(
   id: string,
   answer: { goneMs: Ms } | { error: string },
 ): Promise<void> {
-  const gone = 'goneMs' in answer;
-  await client.query(
-    `update sync.deletion_candidates set run_id = $4, attempts = attempts + $5, error = $6,
-       gone_at = $7, gone_since = case when $7::timestamptz is not null then coalesce(gone_since, $7) end
-     where (account_id, stream_key, record_id) = ($1, $2, $3)`,
-    [
-      ...keyOf(claim),
-      id,
-      claim.run,
-      gone ? 0 : 1,
-      gone ? null : cleanText(answer.error).text,
-      gone ? new Date(answer.goneMs) : null,
-    ],
-  );
+  const [gone, error] = 'goneMs' in answer ? [new Date(answer.goneMs), null] : [null, cleanText(answer.error).text];
+  await client.query(sql`
+    update sync.deletion_candidates set run_id = ${claim.run}, attempts = attempts + ${error === null ? 0 : 1}, error = ${error},
+      gone_at = ${gone}, gone_since = case when ${gone}::timestamptz is not null then coalesce(gone_since, ${gone}) end
+    where (account_id, stream_key) = ${keyOf(claim)} and record_id = ${id}`);
 }
 
 /**
@@ -250,22 +209,18 @@ export const deletedWhen = (db: Queryable, claim: Claim, ageMs: number): Promise
     where r.id = ${claim.run}`;
 
 /** Ids of rows that got their tombstone in this range and still have it. */
-export async function deletedAfter(
+export const deletedAfter = (
   db: Queryable,
   claim: Claim,
   { from, to }: { from: Date; to: Date },
   afterId: string | undefined,
   limit: number,
-): Promise<string[]> {
-  const { rows } = await db.query<{ id: string }>(
-    `select t.id from ${claim.stream} t
-     where t.account_id = $1 and t._deleted_at is not null and t._synced_at >= $2 and t._synced_at < $3
-       and ($4::text is null or t.id > $4)
-     order by t.id limit $5`,
-    [claim.account, from, to, afterId ?? null, limit],
-  );
-  return rows.map(({ id }) => id);
-}
+): Promise<string[]> =>
+  query(db).values`
+    select t.id from ${raw(claim.stream)} t
+    where t.account_id = ${claim.account} and t._deleted_at is not null and t._synced_at >= ${from} and t._synced_at < ${to}
+      and ${afterId === undefined ? raw('true') : sql`t.id > ${afterId}`}
+    order by t.id limit ${limit}`;
 
 /** The ids among these whose rows still have a tombstone. */
 export const stillDeleted = (db: Queryable, claim: Claim, ids: readonly string[]): Promise<string[]> =>
@@ -281,27 +236,21 @@ export async function noteWait(client: Client, claim: Claim, note: string | unde
 
 /** When the deletion candidates that this run confirmed are known to have existed: the latest of these times, in ms. */
 export async function goneSince(db: Queryable, claim: Claim, facts: RowFacts): Promise<Ms | undefined> {
-  const { rows } = await db.query<{ since_ms: Ms | null }>(
-    `select extract(epoch from max(${existedAt(facts)}))::float8 * 1000 as since_ms
-     from sync.open_deletion_candidates o join ${claim.stream} t on (t.account_id, t.id) = (o.account_id, o.record_id)
-     where (o.account_id, o.stream_key) = ($1, $2) and o.gone_at is not null and o.run_id = $3`,
-    [...keyOf(claim), claim.run],
-  );
-  return rows[0]!.since_ms ?? undefined;
+  const since = await query(db).value<Ms | null>`
+    select extract(epoch from max(${numbered(existedAt(facts), claim.account)}))::float8 * 1000 as since_ms
+    from sync.open_deletion_candidates o join ${raw(claim.stream)} t on (t.account_id, t.id) = (o.account_id, o.record_id)
+    where (o.account_id, o.stream_key) = ${keyOf(claim)} and o.gone_at is not null and o.run_id = ${claim.run}`;
+  return since ?? undefined;
 }
 
 /**
  * Returns deleted candidates of this run to the unconfirmed ones, so that they are fetched again before they get a
  * tombstone. With `goneBeforeMs`, only those deleted before that time. Returns their number.
  */
-export async function askAnew(db: Queryable, claim: Claim, goneBeforeMs: Ms = farFuture): Promise<number> {
-  const { rowCount } = await db.query(
-    `update sync.deletion_candidates set run_id = null
-     where (account_id, stream_key) = ($1, $2) and gone_at < $3 and run_id = $4`,
-    [...keyOf(claim), new Date(goneBeforeMs), claim.run],
-  );
-  return rowCount ?? 0;
-}
+export const askAnew = (db: Queryable, claim: Claim, goneBeforeMs: Ms = farFuture): Promise<number> =>
+  query(db).count`
+    update sync.deletion_candidates set run_id = null
+    where (account_id, stream_key) = ${keyOf(claim)} and gone_at < ${new Date(goneBeforeMs)} and run_id = ${claim.run}`;
 
 /**
  * Writes tombstones for deleted candidates of this run and for their parts. Skips a row that was observed after it
@@ -314,23 +263,19 @@ export async function markDeleted(
   facts: RowFacts,
   { ids, nowMs, lateMs }: { ids: readonly string[]; nowMs: Ms; lateMs: Ms },
 ): Promise<number> {
-  const { rows } = await client.query<{ id: string }>(
-    `with gone as (
-       select o.record_id, o.missing_since, o.alive_at, o.gone_at from sync.open_deletion_candidates o
-       where (o.account_id, o.stream_key) = ($1, $2) and o.record_id = any($3) and o.gone_at is not null and o.run_id = $4)
-     update ${claim.stream} t set _deleted_at = g.gone_at + $6 * interval '1 millisecond', _deleted_after = least(g.alive_at, g.gone_at),
-       _synced_at = $5${clearing(stream)}
-     from gone g where t.account_id = $1 and t.id = g.record_id and t._deleted_at is null
-       and ${lastShown(facts)} < g.missing_since
-     returning t.id, ${keepChanges('$5', 'null', '$4')}`,
-    [...keyOf(claim), ids, claim.run, new Date(nowMs), lateMs],
-  );
-  const marked = rows.map(({ id }) => id);
+  const now = new Date(nowMs);
+  const marked = await query(client).values<string>`
+    with gone as (
+      select o.record_id, o.missing_since, o.alive_at, o.gone_at from sync.open_deletion_candidates o
+      where (o.account_id, o.stream_key) = ${keyOf(claim)} and o.record_id = any(${ids}) and o.gone_at is not null and o.run_id = ${claim.run})
+    update ${raw(claim.stream)} t set _deleted_at = g.gone_at + ${lateMs} * interval '1 millisecond',
+      _deleted_after = least(g.alive_at, g.gone_at), _synced_at = ${now}${raw(clearing(stream))}
+    from gone g where t.account_id = ${claim.account} and t.id = g.record_id and t._deleted_at is null
+      and ${raw(lastShown(facts))} < g.missing_since
+    returning t.id, ${numbered(keepChanges('$1', 'null', '$2'), now, claim.run)}`;
   const parts = { of: stream.merge.declared.root, parts: partsOf(stream) };
   await buryParts(client, claim.account, parts, marked, nowMs);
-  await client.query(
-    'delete from sync.deletion_candidates where (account_id, stream_key) = ($1, $2) and record_id = any($3)',
-    [...keyOf(claim), ids],
-  );
-  return rows.length;
+  await client.query(sql`
+    delete from sync.deletion_candidates where (account_id, stream_key) = ${keyOf(claim)} and record_id = any(${ids})`);
+  return marked.length;
 }

@@ -6,6 +6,7 @@
 import { commitWork } from '../commit/commit.ts';
 import { keepChanges, rowsOf } from '../commit/merge.ts';
 import { type Context, sourceOf } from '../context.ts';
+import { numbered, query, raw, sql } from '../database/sql.ts';
 import type { Claim } from '../runs/claims.ts';
 import { rangeOf } from '../runs/ranges.ts';
 import { buryParts } from './bury.ts';
@@ -23,10 +24,10 @@ export interface DeletionEvents {
 }
 
 /** Clocks of machines differ by less. */
-const isNew = `and _synced_at >= (
-             select coalesce(max(r.started_at) - interval '1 hour', '-infinity')
-             from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id
-             where r.account_id = $1 and s.stream_key = $6 and s.state = 'completed')`;
+const isNew = ({ account, stream }: Claim) => sql`and _synced_at >= (
+            select coalesce(max(r.started_at) - interval '1 hour', '-infinity')
+            from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id
+            where r.account_id = ${account} and s.stream_key = ${stream} and s.state = 'completed')`;
 
 export async function buryByEvents(ctx: Context, claim: Claim, source: string, events: DeletionEvents): Promise<void> {
   const { lookbackMs } = sourceOf(ctx, source);
@@ -35,24 +36,18 @@ export async function buryByEvents(ctx: Context, claim: Claim, source: string, e
     let deleted = 0;
     for (const { type, stream } of events.of) {
       const table = rowsOf(stream.merge.declared.root);
-      const { rows } = await client.query<{ id: string }>(
-        `update ${table} t set _deleted_at = e.at, _synced_at = $2${clearing(stream)}
-         -- An event that is dated ahead of its reply tells of no later time.
-         from (select ${events.id} as id, max(least(${events.at}, _observed_at + interval '2 seconds')) as at from ${events.table}
-           where account_id = $1 and ($3::text is null or ${events.type ?? 'null'} = $3) ${kind === 'fresh' ? isNew : ''} group by 1) e
-         where t.account_id = $1 and t.id = e.id and t._deleted_at is null and t._observed_at - $4 * interval '1 millisecond' < e.at
-         returning t.id, ${keepChanges('$2', 'null', '$5')}`,
-        [
-          claim.account,
-          new Date(nowMs),
-          type ?? null,
-          lookbackMs,
-          claim.run,
-          ...(kind === 'fresh' ? [claim.stream] : []),
-        ],
-      );
-      deleted += rows.length;
-      const buried = rows.map(({ id }) => id);
+      const now = new Date(nowMs);
+      const ofType = type === undefined ? raw('') : sql`and ${raw(events.type ?? 'null')} = ${type}`;
+      const buried = await query(client).values<string>`
+        update ${raw(table)} t set _deleted_at = e.at, _synced_at = ${now}${raw(clearing(stream))}
+        -- An event that is dated ahead of its reply tells of no later time.
+        from (
+          select ${raw(events.id)} as id, max(least(${raw(events.at)}, _observed_at + interval '2 seconds')) as at from ${raw(events.table)}
+          where account_id = ${claim.account} ${ofType} ${kind === 'fresh' ? isNew(claim) : raw('')} group by 1) e
+        where t.account_id = ${claim.account} and t.id = e.id and t._deleted_at is null
+          and t._observed_at - ${lookbackMs} * interval '1 millisecond' < e.at
+        returning t.id, ${numbered(keepChanges('$1', 'null', '$2'), now, claim.run)}`;
+      deleted += buried.length;
       const parts = { of: stream.merge.declared.root, parts: partsOf(stream) };
       await buryParts(client, claim.account, parts, buried, nowMs);
     }

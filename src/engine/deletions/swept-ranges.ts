@@ -5,8 +5,8 @@
 
 import type pg from 'pg';
 import type { Client, Queryable } from '../database/pool.ts';
-import { query, sql } from '../database/sql.ts';
-import { sourceAndStream } from '../database/stream-key.ts';
+import { query, raw, sql } from '../database/sql.ts';
+import { ofStream } from '../database/stream-key.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { openOrResume, resumeMs } from '../runs/ranges.ts';
@@ -53,33 +53,25 @@ export async function noteSwept(
   { from, to }: { from: Ms; to: Ms },
   asOfMs: Ms,
 ): Promise<void> {
-  const key = [claim.account, claim.stream, list];
-  const range = [when(from), when(to)];
-  await client.query({
-    name: 'cut swept',
-    text: `with cut as (
-        delete from sync.swept
-        where (account_id, stream_key, list) = ($1, $2, $3) and created && tstzrange($4, $5)
-        returning *)
-      insert into sync.swept (account_id, source, stream, list, created, as_of, run_id)
-      select account_id, source, stream, list, part, as_of, run_id
-      from cut, unnest(tstzmultirange(created) - tstzmultirange(tstzrange($4, $5))) part`,
-    values: [...key, ...range],
-  });
-  const { rowCount } = await client.query({
-    name: 'extend swept',
-    text: `update sync.swept set created = tstzrange(lower(created), $5), as_of = least(as_of, $6)
-      where (account_id, stream_key, list) = ($1, $2, $3) and upper(created) = $4 and run_id = $7
-        and as_of between $6::timestamptz - $8 * interval '1 millisecond' and $6::timestamptz + $8 * interval '1 millisecond'`,
-    values: [...key, ...range, new Date(asOfMs), claim.run, apartMs],
-  });
-  if (rowCount === 0)
-    await client.query({
-      name: 'insert swept',
-      text: `insert into sync.swept (account_id, source, stream, list, created, as_of, run_id)
-        values ($1, ${sourceAndStream('$2')}, $3, tstzrange($4, $5), $6, $7)`,
-      values: [...key, ...range, new Date(asOfMs), claim.run],
-    });
+  const { account, stream, run } = claim;
+  const key = sql`(${account}, ${stream}, ${list})`;
+  const [begin, end, asOf] = [when(from), when(to), new Date(asOfMs)];
+  const range = sql`tstzrange(${begin}, ${end})`;
+  await query(client, 'cut swept').count`
+    with cut as (
+      delete from sync.swept where (account_id, stream_key, list) = ${key} and created && ${range} returning *)
+    insert into sync.swept (account_id, source, stream, list, created, as_of, run_id)
+    select account_id, source, stream, list, part, as_of, run_id
+    from cut, unnest(tstzmultirange(created) - tstzmultirange(${range})) part`;
+  const apart = raw(`interval '${apartMs} milliseconds'`);
+  const extended = await query(client, 'extend swept').count`
+    update sync.swept set created = tstzrange(lower(created), ${end}), as_of = least(as_of, ${asOf})
+    where (account_id, stream_key, list) = ${key} and upper(created) = ${begin} and run_id = ${run}
+      and as_of between ${asOf}::timestamptz - ${apart} and ${asOf}::timestamptz + ${apart}`;
+  if (extended > 0) return;
+  await query(client, 'insert swept').count`
+    insert into sync.swept (account_id, source, stream, list, created, as_of, run_id)
+    values (${account}, ${ofStream(stream)}, ${list}, ${range}, ${asOf}, ${run})`;
 }
 
 /** What the ranges that were read since say of deletions is not known any more: a row came that they may have lacked. */

@@ -3,7 +3,7 @@
 import type { ListStream, Row, RowFacts } from '../../sources/source.ts';
 import type { Client, Queryable } from '../database/pool.ts';
 import { query, raw, sql } from '../database/sql.ts';
-import { sourceAndStream } from '../database/stream-key.ts';
+import { ofStream } from '../database/stream-key.ts';
 import type { Ms, Range, Walk } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { createdAt } from './row-facts.ts';
@@ -34,18 +34,17 @@ export async function nextDue(
   list: string,
   { afterMs, checkedMs }: { afterMs: Ms; checkedMs: Ms },
 ): Promise<{ fromMs: Ms; untilMs: Ms | undefined } | undefined> {
-  const { rows } = await db.query<{ from_ms: Ms; until_ms: Ms | null }>(
-    `select extract(epoch from lower(due))::float8 * 1000 as from_ms,
-       case when not upper_inf(due) then extract(epoch from upper(due))::float8 * 1000 end as until_ms
-     from unnest(tstzmultirange(tstzrange('1970-01-01T00:00:00Z', null)) - coalesce((
-       select range_agg(s.created) from sync.swept s
-       where (s.account_id, s.stream_key, s.list) = ($1, $2, $3) and (s.run_id = $4 or s.as_of >= $5)), '{}')) due
-     where lower(due) >= $6 and ($5::timestamptz is null or lower(due) < $5)
-     order by due limit 1`,
-    // A sweep requested with `again` reads every range that it has not read itself.
-    [claim.account, claim.stream, list, claim.run, claim.again ? null : new Date(checkedMs), new Date(afterMs)],
-  );
-  const [due] = rows;
+  // A sweep requested with `again` reads every range that it has not read itself.
+  const checked = claim.again ? null : new Date(checkedMs);
+  const due = await query(db).first<{ from_ms: Ms; until_ms: Ms | null }>`
+    select extract(epoch from lower(due))::float8 * 1000 as from_ms,
+      case when not upper_inf(due) then extract(epoch from upper(due))::float8 * 1000 end as until_ms
+    from unnest(tstzmultirange(tstzrange('1970-01-01T00:00:00Z', null)) - coalesce((
+      select range_agg(s.created) from sync.swept s
+      where (s.account_id, s.stream_key, s.list) = (${claim.account}, ${claim.stream}, ${list})
+        and (s.run_id = ${claim.run} or s.as_of >= ${checked})), '{}')) due
+    where lower(due) >= ${new Date(afterMs)} and (${checked}::timestamptz is null or lower(due) < ${checked})
+    order by due limit 1`;
   return due && { fromMs: due.from_ms, untilMs: due.until_ms ?? undefined };
 }
 
@@ -55,21 +54,17 @@ export async function beginWalk(
   claim: Claim,
   now: Date,
 ): Promise<{ fromMs: Ms; walk: Walk | undefined }> {
-  const key = [claim.account, claim.stream, walkName];
-  const { rowCount } = await db.query(
-    `insert into sync.run_lists (run_id, account_id, source, stream, list, until) values ($4, $1, ${sourceAndStream('$2')}, $3, $5)
-     on conflict do nothing`,
-    [...key, claim.run, now],
-  );
-  if (rowCount === 1) await db.query('delete from sync.walks where (account_id, stream_key, list) = ($1, $2, $3)', key);
-  const { rows } = await db.query(
-    `select coalesce(extract(epoch from upper(l.covered))::float8 * 1000, 0) as from_ms, w.page, w.deep,
-       extract(epoch from w.since)::float8 * 1000 as since_ms, extract(epoch from w.as_of)::float8 * 1000 as as_of_ms
-     from sync.run_lists l left join sync.walks w using (account_id, stream_key, list)
-     where (l.account_id, l.stream_key, l.list, l.run_id) = ($1, $2, $3, $4)`,
-    [...key, claim.run],
-  );
-  const { from_ms, page, deep, since_ms, as_of_ms } = rows[0]!;
+  const { account, stream, run } = claim;
+  const key = sql`(${account}, ${stream}, ${walkName})`;
+  const isNew = await query(db).count`
+    insert into sync.run_lists (run_id, account_id, source, stream, list, until)
+    values (${run}, ${account}, ${ofStream(stream)}, ${walkName}, ${now}) on conflict do nothing`;
+  if (isNew) await db.query(sql`delete from sync.walks where (account_id, stream_key, list) = ${key}`);
+  const { from_ms, page, deep, since_ms, as_of_ms } = await query(db).row`
+    select coalesce(extract(epoch from upper(l.covered))::float8 * 1000, 0) as from_ms, w.page, w.deep,
+      extract(epoch from w.since)::float8 * 1000 as since_ms, extract(epoch from w.as_of)::float8 * 1000 as as_of_ms
+    from sync.run_lists l left join sync.walks w using (account_id, stream_key, list)
+    where (l.account_id, l.stream_key, l.list) = ${key} and l.run_id = ${run}`;
   return { fromMs: from_ms, walk: page === null ? undefined : { since: since_ms, asOf: as_of_ms, page, deep } };
 }
 
@@ -93,22 +88,20 @@ export async function walkedBy(client: Client, claim: Claim): Promise<{ to: Ms; 
 }
 
 /** Whether live rows without a creation time exist that were not made candidates since `checkedMs`. */
-export async function isUndated(
+export const isUndated = (
   client: Client,
   claim: Claim,
   facts: RowFacts,
   { list, checkedMs }: { list: string; checkedMs: Ms },
-): Promise<boolean> {
-  const { rows } = await client.query<{ due: boolean }>(
-    `select exists (
-         select from ${claim.stream} t where t.account_id = $1 and ${createdAt(facts)} is null and t._deleted_at is null)
-       and not exists (
-         select from sync.swept s
-         where (s.account_id, s.stream_key, s.list) = ($1, $2, $3) and (s.run_id = $4 or s.as_of >= $5)) as due`,
-    [claim.account, claim.stream, list, claim.run, new Date(checkedMs)],
-  );
-  return rows[0]!.due;
-}
+): Promise<boolean> =>
+  query(client).value`
+    select exists (
+        select from ${raw(claim.stream)} t
+        where t.account_id = ${claim.account} and ${raw(createdAt(facts))} is null and t._deleted_at is null)
+      and not exists (
+        select from sync.swept s
+        where (s.account_id, s.stream_key, s.list) = (${claim.account}, ${claim.stream}, ${list})
+          and (s.run_id = ${claim.run} or s.as_of >= ${new Date(checkedMs)})) as due`;
 
 /** Sets the time at which the source last showed these rows of a list that is walked. */
 export async function noteChecked(
@@ -119,11 +112,9 @@ export async function noteChecked(
   asOfMs: Ms,
 ): Promise<void> {
   if ('at' in created) return;
-  const { checkedAt } = created;
-  await client.query({
-    name: `note ${stream} checked`,
-    text: `update ${stream} set ${checkedAt} = $3
-      where account_id = $1 and id = any($2) and ${checkedAt} < $3 and _deleted_at is null`,
-    values: [account, ids, new Date(asOfMs)],
-  });
+  const checkedAt = raw(created.checkedAt);
+  const asOf = new Date(asOfMs);
+  await query(client, `note ${stream} checked`).count`
+    update ${raw(stream)} set ${checkedAt} = ${asOf}
+    where account_id = ${account} and id = any(${ids}) and ${checkedAt} < ${asOf} and _deleted_at is null`;
 }

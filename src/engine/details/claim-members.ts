@@ -8,7 +8,7 @@ import { keepChanges, without } from '../commit/merge.ts';
 import type { Moment, Writer } from '../commit/page.ts';
 import { isStored, versionsOf } from '../commit/stored-sets.ts';
 import type { Client } from '../database/pool.ts';
-import { raw, sql } from '../database/sql.ts';
+import { query, raw } from '../database/sql.ts';
 import { shortOfKey } from '../database/stream-key.ts';
 import type { Ms } from '../reading/reading.ts';
 import { type Detail, rowsOfParent } from './detail-rows.ts';
@@ -214,7 +214,7 @@ export async function lockMembers(
   id: string,
 ): Promise<Date | undefined> {
   const { table, asOf } = rowsOfParent(stream);
-  const { rows } = await client.query<{ at: Date | null }>(sql`
-    select ${raw(asOf)} as at from ${raw(table)} where account_id = ${account} and id = ${id} for no key update`);
-  return rows[0]?.at ?? undefined;
+  const found = await query(client).value<Date | null>`
+    select ${raw(asOf)} as at from ${raw(table)} where account_id = ${account} and id = ${id} for no key update`;
+  return found ?? undefined;
 }

@@ -37,17 +37,15 @@ export async function keepPlan(
     on conflict (account_id, kind, question) do update set made_at = excluded.made_at, forecast = excluded.forecast`);
 }
 
-export async function freshPlan(
+export const freshPlan = (
   db: pg.Pool,
   account: string,
   { kind, question }: { kind: RunKind; question: AskedFor },
   now: Date,
-): Promise<ForecastTotals | undefined> {
-  const { rows } = await db.query<{ forecast: ForecastTotals }>(sql`
+): Promise<ForecastTotals | undefined> =>
+  query(db).value<ForecastTotals>`
     delete from sync.plans where account_id = ${account} and kind = ${kind} and question = ${question}
-      and made_at > ${new Date(now.getTime() - planMs)} returning forecast`);
-  return rows[0]?.forecast;
-}
+      and made_at > ${new Date(now.getTime() - planMs)} returning forecast`;
 
 /** A resumed run keeps its first forecast. */
 export async function keepForecast(db: pg.Pool, run: number, forecast: ForecastTotals): Promise<void> {
@@ -55,9 +53,9 @@ export async function keepForecast(db: pg.Pool, run: number, forecast: ForecastT
 }
 
 export async function forecastOf(db: pg.Pool, run: number): Promise<ForecastTotals | undefined> {
-  const { rows } = await db.query<{ forecast: ForecastTotals | null }>(sql`
-    select forecast from sync.stored_runs where id = ${run}`);
-  return rows[0]?.forecast ?? undefined;
+  const found = await query(db).value<ForecastTotals | null>`
+    select forecast from sync.stored_runs where id = ${run}`;
+  return found ?? undefined;
 }
 
 // --- time and credits of the source
@@ -81,25 +79,23 @@ export async function paceOf(
 }
 
 /** The ledger, and the clock that it uses. */
-export async function budgetOf(
+export const budgetOf = (
   db: pg.Pool,
   { account, source }: { account: string; source: string },
-): Promise<object | undefined> {
-  const { rows } = await db.query<{ state: object }>(sql`
-    select state from sync.budget where account_id = ${account} and source = ${source}`);
-  return rows[0]?.state;
-}
+): Promise<object | undefined> =>
+  query(db).value<object>`
+    select state from sync.budget where account_id = ${account} and source = ${source}`;
 
 /** The average time from the end of a stream to the beginning of the next one of its run, recently. */
 export async function betweenStreamsMs(db: pg.Pool, account: string, since: Date): Promise<number | undefined> {
-  const { rows } = await db.query<{ ms: number | null }>(sql`
+  const found = await query(db).value<number | null>`
     select extract(epoch from avg(gap))::float8 * 1000 as ms from (
       select s.started_at - lag(s.finished_at) over (partition by s.run_id, k.source order by k.place) as gap
       from sync.stored_run_streams s join sync.streams k using (stream_key)
       where s.account_id = ${account} and s.started_at >= ${since} and s.carried_from is null
       order by s.started_at desc limit 60) gaps
-    where gap between interval '0' and interval '2 s'`);
-  return rows[0]!.ms ?? undefined;
+    where gap between interval '0' and interval '2 s'`;
+  return found ?? undefined;
 }
 
 /**

@@ -94,8 +94,12 @@ export function itemsBatch(
  * joined, and the others are those of the first.
  */
 export function joinBatches(batches: readonly Batch[]): Batch {
-  const all = batches.flatMap(batch => batch.records.map(({ place, id }) => ({ batch, place, id })));
-  const record = (place: number) => all[place]!.batch.record(all[place]!.place);
+  const records = batches.flatMap(batch => batch.records).map(({ id }, place) => ({ place, id }));
+  const all = once(() => batches.flatMap(batch => batch.records.map(({ place }) => ({ batch, place }))));
+  const record = (place: number) => {
+    const one = all()[place]!;
+    return one.batch.record(one.place);
+  };
   const placesOf = (batch: Batch) => batch.records.map(({ place }) => place);
   const inner = (batch: Batch, care: Care) => batch.text(placesOf(batch), care).trim().slice(1, -1);
   const came = (batch: Batch) =>
@@ -106,12 +110,12 @@ export function joinBatches(batches: readonly Batch[]): Batch {
   });
   return {
     ...batches[0]!,
-    records: all.map(({ id }, place) => ({ place, id })),
+    records,
     text: (places, care) =>
-      places.length === all.length
+      places.length === records.length
         ? `[${batches.map(batch => inner(batch, care)).join(',')}]`
         : arrayOf(places.map(record)),
-    bytes: places => (places.length === all.length ? joined(batches.map(came)) : undefined),
+    bytes: places => (places.length === records.length ? joined(batches.map(came)) : undefined),
     record,
     parameters,
   };
@@ -206,12 +210,12 @@ export function driftOf(
       before ? { ...before, seen: before.seen + times } : { kind, path, value, seen: times, ...sampleOf(record) },
     );
   };
-  const enumerations = Object.entries(stream.enumerations).map(
-    ([path, known]) => [path, path.split('.'), new Set(known)] as const,
-  );
+  const enumerations = Object.entries(stream.enumerations).map(([path, known]) => ({
+    ...{ path, names: path.split('.'), known: new Set(known) },
+  }));
   for (const record of records) {
     for (const field in record) if (!stream.fields.has(field)) note('unknown_field', record, field);
-    for (const [path, names, known] of enumerations) {
+    for (const { path, names, known } of enumerations) {
       // Most values are texts of the record itself, and known: nothing is made for them.
       if (names.length === 1 && known.has((record as Record<string, string>)[path]!)) continue;
       for (const one of valuesAt(record, names)) if (!known.has(one)) note('unknown_value', record, path, one);
@@ -281,14 +285,21 @@ function repeated(records: readonly object[], path: string): object[] {
       met.add(value);
       return isMet;
     }
-    if (Array.isArray(value) && value.length < 2) return false;
-    const ids = Array.isArray(value) ? value.filter(one => typeof one === 'string') : valuesAt(record, names);
-    const own = new Set(ids);
     // Many tickets share a label.
-    const isRepeated = own.size < ids.length || (!Array.isArray(value) && ids.some(id => met.has(id)));
-    for (const id of own) met.add(id);
+    if (Array.isArray(value)) return hasTwice(value);
+    const ids = valuesAt(record, names);
+    const isRepeated = hasTwice(ids) || ids.some(id => met.has(id));
+    for (const id of ids) met.add(id);
     return isRepeated;
   });
+}
+
+/** Usual lists are short, and nothing is made for them. */
+function hasTwice(values: readonly unknown[]): boolean {
+  const isText = (one: unknown) => typeof one === 'string';
+  if (values.length <= 16) return values.some((one, i) => isText(one) && values.indexOf(one) < i);
+  const texts = values.filter(isText);
+  return new Set(texts).size < texts.length;
 }
 
 /** A record that is nested too deep to be written has no sample. */

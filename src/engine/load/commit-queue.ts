@@ -168,15 +168,22 @@ export function inOneMerge(entries: readonly ReplyWithRows[]): [ReplyWithRows, .
   let shown = new Map<string, unknown>();
   let last: string | undefined;
   for (const entry of entries) {
-    const own = [...(entry.rows?.versions ?? [])];
+    const own = entry.rows?.versions ?? new Map<string, unknown>();
     const moment = entry.rows && momentOf(entry.rows);
-    const isSame = own.every(([id, version]) => !shown.has(id) || (version !== undefined && shown.get(id) === version));
-    if (moment !== undefined && moment === last && isSame) groups.at(-1)!.push(entry);
+    let isSame = moment !== undefined && moment === last;
+    // No pair is made for a record: there are many.
+    if (isSame)
+      own.forEach((version, id) => {
+        if (shown.has(id) && (version === undefined || shown.get(id) !== version)) isSame = false;
+      });
+    if (isSame) groups.at(-1)!.push(entry);
     else {
       groups.push([entry]);
       shown = new Map();
     }
-    for (const [id, version] of own) shown.set(id, version);
+    own.forEach((version, id) => {
+      shown.set(id, version);
+    });
     last = moment;
   }
   return groups;

@@ -88,9 +88,8 @@ export function recordsOf(job: Job, reply: Reply<Row>, { more, ...beside }: Besi
     if (isClockMoved) throw new ClockMoved(spanOf(clockMovedMs));
   };
   const { version = '' } = stream.merge.declared.root;
-  const versions = new Map(
-    reply.records.map(record => [record.id, (record as unknown as Record<string, unknown>)[version]]),
-  );
+  const versions = new Map<string, unknown>();
+  for (const record of reply.records) versions.set(record.id, (record as unknown as Record<string, unknown>)[version]);
   const rows = hasRows && !isClockMoved ? { batch, writer: claim, at: moment, versions } : undefined;
   const isEmpty = arrived === 0 && more === undefined && !isClockMoved;
   return {

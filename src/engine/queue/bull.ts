@@ -49,8 +49,9 @@ const workerOptions = {
 } satisfies Partial<WorkerOptions>;
 
 /** Failed jobs stay visible for two weeks. Completed work is in the run. */
-const failedSeconds = 14 * 24 * 3600;
-const jobOptions = { attempts: 1, removeOnComplete: true, removeOnFail: { age: failedSeconds, count: 1000 } };
+/** Failed jobs are kept so long. */
+export const failedDays = 14;
+const jobOptions = { attempts: 1, removeOnComplete: true, removeOnFail: { age: failedDays * 24 * 3600, count: 1000 } };
 
 const nameOf = (name: string) => `shelfdesk-${name}`;
 
@@ -227,7 +228,7 @@ function wordless(process: (job: Delivery, token: string) => Promise<void>): Pro
 
 /** BullMQ looks at the age of failed jobs only when another one fails. */
 const removeOld = (jobs: Pick<Queue, 'clean'>): void =>
-  void jobs.clean(failedSeconds * 1000, 0, 'failed').catch(() => {});
+  void jobs.clean(failedDays * 24 * 3_600_000, 0, 'failed').catch(() => {});
 
 /** From this many errors in one turn of the event loop on, a worker of BullMQ blocks everything else. */
 const mostAtOnce = 100;

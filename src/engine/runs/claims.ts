@@ -6,7 +6,7 @@ import type pg from 'pg';
 import { FencedOff, UsageError } from '../../errors.ts';
 import { acknowledgedOf, counted } from '../commit/acknowledged.ts';
 import { byKey, transaction, withPlansByKey } from '../database/pool.ts';
-import { query, sql } from '../database/sql.ts';
+import { query, raw, sql } from '../database/sql.ts';
 import { nameOfKey, type StreamKey } from '../database/stream-key.ts';
 import { addressesOf, type Bound, boundElsewhere } from './accounts/accounts.ts';
 import { closeRun, isApart, outcome, type RunKind, readerClass, withAccountByKey } from './runs.ts';
@@ -58,29 +58,24 @@ export async function takeUp(db: pg.Pool, key: Work, by: Claimant, time: () => D
     // The previous claimant may have ended while this one waited for the lock, so the time is read after it.
     const now = time();
     // Locked: some who end a stream hold no lock of the account, and what has ended meanwhile must not run again.
-    const { rows } = await byKey(
-      client,
-      'claim',
-      `select s.state, r.kind, r.again,
-         s.state = 'running' and s.job is distinct from $3 and (s.worker = $4 or sync.is_alive(s.worker)) as held,
-         sync.is_paused(s.account_id, s.stream_key) as paused, k.source,
-         (select coalesce(string_agg(f.full_rule, ' ' order by f.full_rule collate "C"), '') from sync.field_rules f where f.account_id = s.account_id) as rules,
-         -- A stream that is read belongs to an open run: those are few, and the past runs of the stream are many.
-         (select o.run_id from (
-            select id, kind from sync.stored_runs where account_id = s.account_id and state = 'running' offset 0) p
-          cross join lateral (
-            select run_id, worker from sync.stored_run_streams
-            where run_id = p.id and stream_key = s.stream_key and state = 'running' offset 0) o
-          where o.run_id <> s.run_id and (${readerClass('p.kind')} = ${readerClass('r.kind')}
-              or k.one_reader and not ${isApart('p.kind')} and not ${isApart('r.kind')})
-            and (o.worker = $4 or sync.is_alive(o.worker))
-          order by 1 limit 1) as busy
-       from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id join sync.streams k using (stream_key)
-       where s.run_id = $1 and s.stream_key = $2
-       for update of s`,
-      [key.run, key.stream, by.job, by.worker],
-    );
-    const found = rows[0];
+    const found = await byKey(client, 'claim').first`
+      select s.state, r.kind, r.again,
+        s.state = 'running' and s.job is distinct from ${by.job} and (s.worker = ${by.worker} or sync.is_alive(s.worker)) as held,
+        sync.is_paused(s.account_id, s.stream_key) as paused, k.source,
+        (select coalesce(string_agg(f.full_rule, ' ' order by f.full_rule collate "C"), '') from sync.field_rules f where f.account_id = s.account_id) as rules,
+        -- A stream that is read belongs to an open run: those are few, and the past runs of the stream are many.
+        (select o.run_id from (
+           select id, kind from sync.stored_runs where account_id = s.account_id and state = 'running' offset 0) p
+         cross join lateral (
+           select run_id, worker from sync.stored_run_streams
+           where run_id = p.id and stream_key = s.stream_key and state = 'running' offset 0) o
+         where o.run_id <> s.run_id and (${raw(readerClass('p.kind'))} = ${raw(readerClass('r.kind'))}
+             or k.one_reader and not ${raw(isApart('p.kind'))} and not ${raw(isApart('r.kind'))})
+           and (o.worker = ${by.worker} or sync.is_alive(o.worker))
+         order by 1 limit 1) as busy
+      from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id join sync.streams k using (stream_key)
+      where s.run_id = ${key.run} and s.stream_key = ${key.stream}
+      for update of s`;
     if (found === undefined || !['waiting', 'running'].includes(found.state) || found.held) return { over: true };
     if (found.rules !== (by.rules ?? ''))
       throw new UsageError(
@@ -98,19 +93,13 @@ export async function takeUp(db: pg.Pool, key: Work, by: Claimant, time: () => D
         where run_id = ${key.run} and stream_key = ${key.stream}`);
       return found.paused ? { over: true } : { busy: found.busy };
     }
-    const { rows: raised } = await byKey<{ token: number }>(
-      client,
-      'raise token',
-      `update sync.stored_run_streams set token = token + 1, state = 'running', started_at = coalesce(started_at, $3),
-         worker = $4, job = $5, waits_for = null
-       where run_id = $1 and stream_key = $2
-       returning token`,
-      [key.run, key.stream, now, by.worker, by.job],
-    );
+    const token = await byKey(client, 'raise token').value<number>`
+      update sync.stored_run_streams set token = token + 1, state = 'running', started_at = coalesce(started_at, ${now}),
+        worker = ${by.worker}, job = ${by.job}, waits_for = null
+      where run_id = ${key.run} and stream_key = ${key.stream}
+      returning token`;
     const binds = addresses?.has(found.source) === false ? source : undefined;
-    return {
-      taken: { ...key, kind: found.kind, again: found.again, token: raised[0]!.token, ...(binds && { binds }) },
-    };
+    return { taken: { ...key, kind: found.kind, again: found.again, token, ...(binds && { binds }) } };
   });
 }
 
@@ -140,15 +129,13 @@ export const stopped = (
     where s.run_id is null or sync.is_paused(c.account_id, c.key)`;
 
 /** The claims that the database has for these workers. */
-export async function heldBy(
+export const heldBy = (
   db: pg.Pool,
   workers: readonly number[],
-): Promise<{ worker: number; run: number; stream: StreamKey; token: number; job: string }[]> {
-  const { rows } = await db.query(sql`
+): Promise<{ worker: number; run: number; stream: StreamKey; token: number; job: string }[]> =>
+  query(db).rows`
     select worker, run_id as run, stream_key as stream, token, job from sync.stored_run_streams
-    where worker = any(${workers}) and state = 'running'`);
-  return rows;
-}
+    where worker = any(${workers}) and state = 'running'`;
 
 /** Ends a stream that another run reads, so that this run need not read the rest. */
 export async function finishUntaken(
@@ -181,20 +168,12 @@ export async function finish(
   await transaction(
     db,
     async client => {
-      const { rowCount } = await byKey(
-        client,
-        'finish',
-        `update sync.stored_run_streams set state = $4, finished_at = $5, error = $6, remedy = $7, exit_code = $8,
-         credits = credits + $9, deferred_until = $10, answer = $12, failing_since = $13
-       where run_id = $1 and stream_key = $2 and token = $3 and state = 'running' and ${counted} >= $11`,
-        [
-          ...[claim.run, claim.stream, claim.token, state, now, error, remedy, exitCode, end.credits, deferredUntil],
-          acknowledgedOf(claim),
-          answer,
-          failingSince,
-        ],
-      );
-      if (rowCount === 0) throw new FencedOff(`stream ${nameOfKey(claim.stream)} of run ${claim.run}`);
+      const finished = await byKey(client, 'finish').count`
+        update sync.stored_run_streams set state = ${state}, finished_at = ${now}, error = ${error}, remedy = ${remedy}, exit_code = ${exitCode},
+          credits = credits + ${end.credits}, deferred_until = ${deferredUntil}, answer = ${answer}, failing_since = ${failingSince}
+        where run_id = ${claim.run} and stream_key = ${claim.stream} and token = ${claim.token} and state = 'running'
+          and ${raw(counted)} >= ${acknowledgedOf(claim)}`;
+      if (finished === 0) throw new FencedOff(`stream ${nameOfKey(claim.stream)} of run ${claim.run}`);
       await closeRun(client, claim.run, now, ended);
     },
     `begin; ${withPlansByKey}`,

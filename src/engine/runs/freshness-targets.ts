@@ -1,5 +1,6 @@
 /** Targets, stored where SQL finds them: from the settings at each start, and from the rotation of re-reading at each look. */
 import type { Queryable } from '../database/pool.ts';
+import { sql } from '../database/sql.ts';
 
 /** How far a stream may be behind, how long a night may take, or how old the last re-reading may be. */
 export interface Target {
@@ -15,13 +16,13 @@ export async function keepTargets(
   targets: readonly Target[],
   prefix = '',
 ): Promise<void> {
-  await db.query(
-    `with given as (
-       select subject, ms * interval '1 millisecond' as target from unnest($2::text[], $3::float8[]) g (subject, ms)),
-     gone as (
-       delete from sync.targets where account_id = $1 and subject <> all ($2::text[]) and starts_with(subject, $4))
-     insert into sync.targets as t (account_id, subject, target) select $1, subject, target from given
-     on conflict (account_id, subject) do update set target = excluded.target where t.target <> excluded.target`,
-    [account, targets.map(({ subject }) => subject), targets.map(({ ms }) => ms), prefix],
-  );
+  const subjects = targets.map(({ subject }) => subject);
+  await db.query(sql`
+    with given as (
+      select subject, ms * interval '1 millisecond' as target
+      from unnest(${subjects}::text[], ${targets.map(({ ms }) => ms)}::float8[]) g (subject, ms)),
+    gone as (
+      delete from sync.targets where account_id = ${account} and subject <> all (${subjects}) and starts_with(subject, ${prefix}))
+    insert into sync.targets as t (account_id, subject, target) select ${account}, subject, target from given
+    on conflict (account_id, subject) do update set target = excluded.target where t.target <> excluded.target`);
 }

@@ -9,7 +9,7 @@ import { liveWorkers } from '../../status/workers.ts';
 import { choiceOf } from '../../words.ts';
 import type { Client } from '../database/pool.ts';
 import { query, sql } from '../database/sql.ts';
-import { nameOfKey, type StreamKey, sourceAndStream } from '../database/stream-key.ts';
+import { nameOfKey, ofStream, type StreamKey } from '../database/stream-key.ts';
 import { command, minute, pausedOf, unlessLeftOut, unlessPaused, what } from './pauses.ts';
 import { resumeMs } from './ranges.ts';
 import { closeRun, isOpen, openRun, type RunKind, type RunState, withAccount } from './runs.ts';
@@ -95,10 +95,9 @@ export async function pause(
         `${what(account, stream)} is paused already, since ${minute(before.paused_at)} by ${before.paused_by}`,
         `To resume it, run ${command(account, `resume ${stream}`.trim())}.`,
       );
-    await client.query(
-      `insert into sync.paused (account_id, source, stream, paused_at, paused_by, reason) values ($1, ${sourceAndStream('$2')}, $3, $4, $5)`,
-      [account, key, now, who, reason || null],
-    );
+    await client.query(sql`
+      insert into sync.paused (account_id, source, stream, paused_at, paused_by, reason)
+      values (${account}, ${ofStream(key)}, ${now}, ${who}, ${reason || null})`);
   });
 }
 
@@ -177,27 +176,20 @@ export async function cancelRun(
 ): Promise<{ kind: RunKind; streams: string[] }> {
   return operate(db, { account, who, action: 'cancel', subject: String(run) }, now, async client => {
     const { kind, state } = await runOf(client, account, run);
-    const { rows } = await client.query<{ stream: string }>(
-      `update sync.stored_run_streams s set state = 'interrupted', token = token + 1, finished_at = $2, deferred_until = null,
-         waits_for = null, note = null, error = $3, remedy = $4, exit_code = ${exitCodes.interrupted}
-       where run_id = $1 and (state in ('waiting', 'running') or ($5 and deferred_until is not null))
-       returning sync.name_of(stream_key) as stream`,
-      [
-        run,
-        now,
-        `canceled by ${who}`,
-        `To read it after all, run ${command(account, `runs retry ${run}`)}.`,
-        kind === 'backfill',
-      ],
-    );
-    if (state !== 'running' && rows.length === 0)
+    const again = `To read it after all, run ${command(account, `runs retry ${run}`)}.`;
+    const streams = await query(client).values<string>`
+      update sync.stored_run_streams s set state = 'interrupted', token = token + 1, finished_at = ${now}, deferred_until = null,
+        waits_for = null, note = null, error = ${`canceled by ${who}`}, remedy = ${again}, exit_code = ${exitCodes.interrupted}
+      where run_id = ${run} and (state in ('waiting', 'running') or (${kind === 'backfill'} and deferred_until is not null))
+      returning sync.name_of(stream_key) as stream`;
+    if (state !== 'running' && streams.length === 0)
       throw new UsageError(
         `run ${run} is over: ${state}`,
         `Nothing to do; ${command(account, `runs show ${run}`)} tells what became of it.`,
       );
     await client.query(sql`update sync.stored_runs set state = 'running' where id = ${run}`);
     await closeRun(client, run, now);
-    return { kind, streams: rows.map(({ stream }) => stream) };
+    return { kind, streams };
   });
 }
 

@@ -14,17 +14,11 @@ export interface Paused {
 }
 
 /** The whole account first, then streams in the order of a full sync. */
-export async function pausedOf(db: Queryable, account: string): Promise<Paused[]> {
-  const { rows } = await byKey<Paused>(
-    db,
-    'paused',
-    `select nullif(p.stream_key, '') as stream, p.paused_at, p.paused_by, p.reason
-     from sync.paused p left join sync.streams k using (stream_key)
-     where p.account_id = $1 order by k.place nulls first`,
-    [account],
-  );
-  return rows;
-}
+export const pausedOf = (db: Queryable, account: string): Promise<Paused[]> =>
+  byKey(db, 'paused').rows`
+    select nullif(p.stream_key, '') as stream, p.paused_at, p.paused_by, p.reason
+    from sync.paused p left join sync.streams k using (stream_key)
+    where p.account_id = ${account} order by k.place nulls first`;
 
 export const isPaused = (paused: readonly Paused[], key: StreamKey): boolean =>
   paused.some(({ stream }) => stream === null || stream === key);

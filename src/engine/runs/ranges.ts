@@ -2,7 +2,7 @@
 import type pg from 'pg';
 import type { Client } from '../database/pool.ts';
 import { query, raw, sql } from '../database/sql.ts';
-import { sourceAndStream } from '../database/stream-key.ts';
+import { ofStream } from '../database/stream-key.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from './claims.ts';
 import { type NewRun, openRun, type Range, type RunKind, type RunState, wasBeside, withAccount } from './runs.ts';
@@ -130,15 +130,12 @@ export async function beginAgain(client: Client, claim: Claim, asOfMs: Ms): Prom
  * For `backfill --again`: records of this list that were read before this time are read again. The time is fixed when
  * the run first reaches the list.
  */
-export async function againBefore(db: pg.Pool, claim: Claim, list: string, asOfMs: Ms): Promise<Ms> {
-  const { rows } = await db.query<{ until_ms: Ms }>(
-    `insert into sync.run_lists as l (run_id, account_id, source, stream, list, until) values ($1, $2, ${sourceAndStream('$3')}, $4, $5)
-     on conflict (run_id, stream_key, list) do update set until = l.until
-     returning extract(epoch from l.until)::float8 * 1000 as until_ms`,
-    [claim.run, claim.account, claim.stream, list, new Date(asOfMs)],
-  );
-  return rows[0]!.until_ms;
-}
+export const againBefore = (db: pg.Pool, claim: Claim, list: string, asOfMs: Ms): Promise<Ms> =>
+  query(db).value`
+    insert into sync.run_lists as l (run_id, account_id, source, stream, list, until)
+    values (${claim.run}, ${claim.account}, ${ofStream(claim.stream)}, ${list}, ${new Date(asOfMs)})
+    on conflict (run_id, stream_key, list) do update set until = l.until
+    returning extract(epoch from l.until)::float8 * 1000 as until_ms`;
 
 /** A range of update times: start inclusive, end exclusive. */
 export interface Scope {

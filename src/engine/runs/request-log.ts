@@ -51,14 +51,11 @@ export function keepRequestLog(
     isDirty = false;
     wroteMs = clock.monotonic();
     const kinds = new Set(last.map(kindOf));
-    await byKey(
-      pg,
-      'log requests',
-      `insert into sync.request_logs (run_id, stream_key, account_id, written_at, requests)
-       select $1, $2, $3, $4, $5::jsonb where exists (select from sync.stored_runs where id = $1)
-       on conflict (run_id, stream_key) do update set written_at = excluded.written_at, requests = excluded.requests`,
-      [run, stream, account, new Date(clock.now()), JSON.stringify(last)],
-    ).then(
+    await byKey(pg, 'log requests').count`
+      insert into sync.request_logs (run_id, stream_key, account_id, written_at, requests)
+      select ${run}, ${stream}, ${account}, ${new Date(clock.now())}, ${JSON.stringify(last)}::jsonb
+      where exists (select from sync.stored_runs where id = ${run})
+      on conflict (run_id, stream_key) do update set written_at = excluded.written_at, requests = excluded.requests`.then(
       () => {
         shown = kinds;
       },

@@ -78,21 +78,17 @@ export async function openRun(
   { account, kind, streams, opener, range }: NewRun,
   now: Date,
 ): Promise<number> {
-  const { rows } = await byKey<{ id: number }>(
-    client,
-    'open run',
-    `with opened as (
-       insert into sync.stored_runs (account_id, kind, started_at, opened_by, since, until, again, beside)
-       values ($1, $2, $3, $4, $5, $6, $7, case when $7 then array(
-         select o.id from sync.stored_runs o where o.account_id = $1 and o.finished_at is null order by o.id) else '{}' end)
-       returning id, account_id),
-     streams as (
-       insert into sync.stored_run_streams (run_id, account_id, source, stream)
-       select o.id, o.account_id, ${sourceAndStream('w.key')} from opened o, unnest($8::text[]) w (key))
-     select id from opened`,
-    [account, kind, now, opener, range?.since ?? null, range?.until ?? null, range?.again ?? false, streams],
-  );
-  return rows[0]!.id;
+  const { since = null, until = null, again = false } = range ?? {};
+  return byKey(client, 'open run').value`
+    with opened as (
+      insert into sync.stored_runs (account_id, kind, started_at, opened_by, since, until, again, beside)
+      values (${account}, ${kind}, ${now}, ${opener}, ${since}, ${until}, ${again}, case when ${again} then array(
+        select o.id from sync.stored_runs o where o.account_id = ${account} and o.finished_at is null order by o.id) else '{}' end)
+      returning id, account_id),
+    streams as (
+      insert into sync.stored_run_streams (run_id, account_id, source, stream)
+      select o.id, o.account_id, ${raw(sourceAndStream('w.key'))} from opened o, unnest(${streams}::text[]) w (key))
+    select id from opened`;
 }
 
 /**
@@ -133,18 +129,17 @@ export async function openSync(db: pg.Pool, run: Omit<NewRun, 'kind'>, now: Date
     const id = await openRun(client, { ...run, kind: 'sync' }, now);
     const [before] = rows;
     if (before?.state !== 'interrupted') return id;
-    await client.query(
-      `update sync.stored_run_streams s set state = 'completed', carried_from = coalesce(d.carried_from, d.run_id),
-         started_at = d.started_at, finished_at = d.finished_at, exit_code = d.exit_code
-       from sync.stored_run_streams d
-       where s.run_id = $1 and d.run_id = $2 and d.stream_key = s.stream_key and d.state = 'completed' and d.finished_at > $3 and d.finished_at <= $4
-         and not exists (
-           select from sync.coverage c
-           where (c.account_id, c.stream_key) = (s.account_id, s.stream_key) and not c.redundant
-             and coalesce(upper(c.covered) < $3 - sync.lookback_of(c.account_id, c.source), true))`,
-      // An end in the future was written by a clock that was ahead, so its real time is unknown.
-      [id, before.id, new Date(now.getTime() - carryMs), now],
-    );
+    const from = new Date(now.getTime() - carryMs);
+    // An end in the future was written by a clock that was ahead, so its real time is unknown.
+    await client.query(sql`
+      update sync.stored_run_streams s set state = 'completed', carried_from = coalesce(d.carried_from, d.run_id),
+        started_at = d.started_at, finished_at = d.finished_at, exit_code = d.exit_code
+      from sync.stored_run_streams d
+      where s.run_id = ${id} and d.run_id = ${before.id} and d.stream_key = s.stream_key and d.state = 'completed'
+        and d.finished_at > ${from} and d.finished_at <= ${now} and not exists (
+          select from sync.coverage c
+          where (c.account_id, c.stream_key) = (s.account_id, s.stream_key) and not c.redundant
+            and coalesce(upper(c.covered) < ${from}::timestamptz - sync.lookback_of(c.account_id, c.source), true))`);
     await closeRun(client, id, now);
     return id;
   });
@@ -188,52 +183,41 @@ export const othersWait = (
     where r.account_id = ${account} and r.state = 'running' and r.id <> ${run} and s.stream_key = ${stream} and s.waits_for = ${run}
       and s.state = 'waiting') as wait`;
 
-/** SQL: the open runs of the account $1. They are few, and the streams of past runs are many, so these are found first. */
-export const openRuns = `(select * from sync.stored_runs where account_id = $1 and state = 'running' offset 0) r`;
-/** SQL: the streams of a run of `openRuns`. */
-export const itsStreams = (as: string): string =>
-  `lateral (select * from sync.stored_run_streams where run_id = r.id offset 0) ${as}`;
+/** The open runs of the account. They are few, and the streams of past runs are many, so these are found first. */
+export const openRuns = (account: string) =>
+  sql`(select * from sync.stored_runs where account_id = ${account} and state = 'running' offset 0) r`;
+/** The streams of a run of `openRuns`. */
+export const itsStreams = (as: string) =>
+  raw(`lateral (select * from sync.stored_run_streams where run_id = r.id offset 0) ${as}`);
 
 /** An open run of these kinds that has not yet read the last of these streams, of any source. */
-export async function isOpen(
+export const isOpen = (
   client: Client,
   account: string,
   streams: readonly StreamKey[],
   kinds: readonly RunKind[],
-): Promise<number | undefined> {
-  const { rows } = await byKey<{ id: number }>(
-    client,
-    'run that will read',
-    `select r.id from ${openRuns}
-     where r.kind = any($3) and exists (
-       select from ${itsStreams('s')}
-       where s.state in ('waiting', 'running') and s.stream_key in (
-         select distinct on (k.source) k.stream_key from sync.streams k where k.stream_key = any($2)
-         order by k.source, k.place desc))
-     order by r.id limit 1`,
-    [account, streams, kinds],
-  );
-  return rows[0]?.id;
-}
+): Promise<number | undefined> =>
+  byKey(client, 'run that will read').value`
+    select r.id from ${openRuns(account)}
+    where r.kind = any(${kinds}) and exists (
+      select from ${itsStreams('s')}
+      where s.state in ('waiting', 'running') and s.stream_key in (
+        select distinct on (k.source) k.stream_key from sync.streams k where k.stream_key = any(${streams})
+        order by k.source, k.place desc))
+    order by r.id limit 1`;
 
 /**
  * Whether a run reads this stream now or next. A run that reads other streams of the same source first does not count.
  */
-export async function isNext(client: Client, account: string, stream: StreamKey): Promise<boolean> {
-  const { rows } = await byKey<{ next: boolean }>(
-    client,
-    'is next',
-    `select exists (
-       select from ${openRuns} cross join ${itsStreams('s')} join sync.streams k using (stream_key)
-       where s.stream_key = $2 and (s.state = 'running' or s.state = 'waiting'
-         and not exists (
-           select from ${itsStreams('o')} join sync.streams p using (stream_key)
-           where o.stream_key <> s.stream_key and p.source = k.source and o.state in ('waiting', 'running')
-             and not sync.is_paused(o.account_id, o.stream_key)))) as next`,
-    [account, stream],
-  );
-  return rows[0]!.next;
-}
+export const isNext = (client: Client, account: string, stream: StreamKey): Promise<boolean> =>
+  byKey(client, 'is next').value`
+    select exists (
+      select from ${openRuns(account)} cross join ${itsStreams('s')} join sync.streams k using (stream_key)
+      where s.stream_key = ${stream} and (s.state = 'running' or s.state = 'waiting'
+        and not exists (
+          select from ${itsStreams('o')} join sync.streams p using (stream_key)
+          where o.stream_key <> s.stream_key and p.source = k.source and o.state in ('waiting', 'running')
+            and not sync.is_paused(o.account_id, o.stream_key)))) as next`;
 
 /** Whether the last finished run of this stream says to leave it alone: it failed just now, or is deferred. */
 export const isResting = (
@@ -393,21 +377,17 @@ export async function closeRun(
   if (stops) await endWaiting(client, run, now, ended.exitCode);
   // Streams of two sources may end at once. Each would see the other one as running, and the run would never end. So the
   // second one waits here for the commit of the first. A statement of its own, because the next one must see that commit.
-  await byKey(client, 'lock run', 'select from sync.stored_runs where id = $1 for no key update', [run]);
-  const { rows } = await byKey<{ account: string }>(
-    client,
-    'close run',
-    `update sync.stored_runs r set finished_at = $2,
-       state = (select case
-           when bool_or(s.state = 'failed') then 'failed' when bool_or(s.state = 'interrupted') then 'interrupted'
-           when bool_or(s.state = 'partial') then 'partial' else 'completed' end
-         from sync.stored_run_streams s where s.run_id = $1)
-     where r.id = $1 and r.state = 'running' and not exists (
-       select from sync.stored_run_streams s where s.run_id = $1 and s.state in ('waiting', 'running'))
-     returning r.account_id as account`,
-    [run, now],
-  );
-  for (const { account } of rows) await noteHandOffs(client, account, run, now);
+  await byKey(client, 'lock run').rows`select from sync.stored_runs where id = ${run} for no key update`;
+  const accounts = await byKey(client, 'close run').values<string>`
+    update sync.stored_runs r set finished_at = ${now},
+      state = (select case
+          when bool_or(s.state = 'failed') then 'failed' when bool_or(s.state = 'interrupted') then 'interrupted'
+          when bool_or(s.state = 'partial') then 'partial' else 'completed' end
+        from sync.stored_run_streams s where s.run_id = r.id)
+    where r.id = ${run} and r.state = 'running' and not exists (
+      select from sync.stored_run_streams s where s.run_id = r.id and s.state in ('waiting', 'running'))
+    returning r.account_id as account`;
+  for (const account of accounts) await noteHandOffs(client, account, run, now);
 }
 
 async function endWaiting(client: Client, run: number, now: Date, exitCode: number): Promise<void> {

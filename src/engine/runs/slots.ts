@@ -13,7 +13,8 @@ import { forgetHandOffs } from './hand-offs.ts';
 import { isPaused, pausedOf } from './pauses.ts';
 import { isNext, isOpen, openRun, type RunKind, withAccountByKey } from './runs.ts';
 
-const keptDays = 35;
+/** What comes each minute is kept so long, and so are hand-offs and alarms that are over. */
+export const keptDays = 35;
 
 export interface Plan {
   readonly schedule: string;
@@ -42,24 +43,17 @@ export async function claimSlot(
   { slot, opener, now }: { slot: Date; opener: number; now: Date },
 ): Promise<{ run: number } | { skipped: string } | undefined> {
   return withAccountByKey(db, account, async client => {
-    const { rowCount } = await byKey(
-      client,
-      'take slot',
-      `insert into sync.schedule_slots (account_id, schedule, slot, claimed_at, claimed_by)
-       select $1, $2, $3, $4, $5
-       where not exists (
-         select from sync.schedule_slots where account_id = $1 and schedule = $2 and slot >= $3 and slot < $6)
-       on conflict do nothing`,
-      [account, schedule, slot, now, opener, latest(now)],
-    );
-    if (rowCount === 0) return undefined;
+    const taken = await byKey(client, 'take slot').count`
+      insert into sync.schedule_slots (account_id, schedule, slot, claimed_at, claimed_by)
+      select ${account}, ${schedule}, ${slot}, ${now}, ${opener}
+      where not exists (
+        select from sync.schedule_slots where account_id = ${account} and schedule = ${schedule} and slot >= ${slot} and slot < ${latest(now)})
+      on conflict do nothing`;
+    if (taken === 0) return undefined;
     const note = (run: number | null, skipped: string | null) =>
-      byKey(
-        client,
-        'note slot',
-        `update sync.schedule_slots set run_id = $4, skipped = $5 where account_id = $1 and schedule = $2 and slot = $3`,
-        [account, schedule, slot, run, skipped],
-      );
+      byKey(client, 'note slot').count`
+        update sync.schedule_slots set run_id = ${run}, skipped = ${skipped}
+        where account_id = ${account} and schedule = ${schedule} and slot = ${slot}`;
     const skip = async (skipped: string) => {
       await note(null, skipped);
       return { skipped };
@@ -91,17 +85,15 @@ const readOf = (client: pg.ClientBase, account: string, streams: readonly Stream
     order by k.place`;
 
 /** The last slot that was taken. */
-export async function lastSlot(
+export const lastSlot = (
   db: pg.Pool,
   account: string,
   schedule: string,
   now: Date,
-): Promise<{ slot: Date; run_id: number | null; skipped: string | null } | undefined> {
-  const { rows } = await db.query(sql`
+): Promise<{ slot: Date; run_id: number | null; skipped: string | null } | undefined> =>
+  query(db).first`
     select slot, run_id, skipped from sync.schedule_slots
-    where account_id = ${account} and schedule = ${schedule} and slot < ${latest(now)} order by slot desc limit 1`);
-  return rows[0];
-}
+    where account_id = ${account} and schedule = ${schedule} and slot < ${latest(now)} order by slot desc limit 1`;
 
 /**
  * Slots, runs of the reconciler, and comparisons without a finding are kept for five weeks, because one comes each
@@ -120,7 +112,7 @@ export async function forgetOld(db: pg.Pool, account: string, now: Date): Promis
         select from sync.stored_runs o join sync.stored_run_streams p on p.run_id = o.id and p.stream_key = s.stream_key
         where o.account_id = ${account} and o.kind = 'sweep' and o.id > r.id and p.state = 'completed')))`);
   await forgetHandOffs(db, account, before);
-  await forgetAges(db, account, now);
+  await forgetAges(db, account, before);
   await foldCredits(db, account, now);
   await db.query(sql`
     delete from sync.audit where account_id = ${account} and differences is null and checked_at < ${before}`);

@@ -2,7 +2,7 @@
 
 import { isAhead } from '../commit/merge.ts';
 import { byKey, type Client, type Queryable } from '../database/pool.ts';
-import { query, raw, sql } from '../database/sql.ts';
+import { numbered, query, raw, sql } from '../database/sql.ts';
 import { type StreamKey, sourceAndStream } from '../database/stream-key.ts';
 import type { SourceName } from '../http/request.ts';
 import type { Ms } from '../reading/reading.ts';
@@ -51,18 +51,17 @@ export async function writeFindings(
     const before = one.get(key);
     one.set(key, before ? joined(before, finding) : finding);
   }
-  await client.query({
-    name: 'write findings',
-    text: `insert into sync.audit as a (account_id, run_id, source, stream, record_id, checked_at, ours_as_of, random, differences, kind, repaired_at)
-      select $1, $2, ${sourceAndStream('f.stream')}, f.record, $3, f."oursAsOf", $4, nullif(f.differences, 'null'), f.kind, case when f.repaired then $5::timestamptz end
-      from jsonb_to_recordset($6::jsonb) f (stream text, record text, "oursAsOf" timestamptz, differences jsonb, kind text, repaired boolean)
-      on conflict (account_id, run_id, stream_key, record_id) do update set
-        checked_at = excluded.checked_at, unread = false, differences = coalesce(a.differences, '{}') || coalesce(excluded.differences, '{}'),
-        kind = (select string_agg(distinct k, '; ' order by k) from unnest(string_to_array(concat_ws('; ', a.kind, excluded.kind), '; ')) k),
-        repaired_at = coalesce(excluded.repaired_at, a.repaired_at)
-      where excluded.differences is not null`,
-    values: [account, run, new Date(asOfMs), random, new Date(nowMs), JSON.stringify([...one.values()])],
-  });
+  await query(client, 'write findings').count`
+    insert into sync.audit as a (account_id, run_id, source, stream, record_id, checked_at, ours_as_of, random, differences, kind, repaired_at)
+    select ${account}, ${run}, ${raw(sourceAndStream('f.stream'))}, f.record, ${new Date(asOfMs)}, f."oursAsOf", ${random},
+      nullif(f.differences, 'null'), f.kind, case when f.repaired then ${new Date(nowMs)}::timestamptz end
+    from jsonb_to_recordset(${JSON.stringify([...one.values()])}::jsonb) f (
+      stream text, record text, "oursAsOf" timestamptz, differences jsonb, kind text, repaired boolean)
+    on conflict (account_id, run_id, stream_key, record_id) do update set
+      checked_at = excluded.checked_at, unread = false, differences = coalesce(a.differences, '{}') || coalesce(excluded.differences, '{}'),
+      kind = (select string_agg(distinct k, '; ' order by k) from unnest(string_to_array(concat_ws('; ', a.kind, excluded.kind), '; ')) k),
+      repaired_at = coalesce(excluded.repaired_at, a.repaired_at)
+    where excluded.differences is not null`;
 }
 
 /** Notes a record of the random sample that could not be read, for each stream that it would have told about. */
@@ -97,18 +96,12 @@ export const countFindings = (db: Queryable, { run, stream }: Pick<Key, 'run' | 
     select count(*) as n from sync.audit where run_id = ${run} and stream_key = ${stream} and random`;
 
 /** Whether a run other than an audit needs the source. */
-export async function othersWant(db: Queryable, account: string, source: SourceName): Promise<boolean> {
-  const { rows } = await byKey<{ want: boolean }>(
-    db,
-    `others want ${source}`,
-    `select exists (
-       select from ${openRuns} cross join ${itsStreams('s')} join sync.streams k using (stream_key)
-       where r.kind <> 'audit' and k.source = $2
-         and (s.state = 'running' or s.state = 'waiting' and not sync.is_paused(s.account_id, s.stream_key))) as want`,
-    [account, source],
-  );
-  return rows[0]!.want;
-}
+export const othersWant = (db: Queryable, account: string, source: SourceName): Promise<boolean> =>
+  byKey(db, `others want ${source}`).value`
+    select exists (
+      select from ${openRuns(account)} cross join ${itsStreams('s')} join sync.streams k using (stream_key)
+      where r.kind <> 'audit' and k.source = ${source}
+        and (s.state = 'running' or s.state = 'waiting' and not sync.is_paused(s.account_id, s.stream_key))) as want`;
 
 /** Whether the source has records to audit, no other work, and no audit that began after `since`. */
 export async function isAuditDue(
@@ -118,18 +111,13 @@ export async function isAuditDue(
   now: Date,
 ): Promise<boolean> {
   if (await othersWant(db, account, source)) return false;
-  const { rows } = await byKey<{ due: boolean }>(
-    db,
-    `audit of ${source} is due`,
-    `select not exists (
-         select from sync.stored_runs r
-         where r.account_id = $1 and r.kind = 'audit' and (r.state = 'running' or r.started_at > $2 and r.started_at <= $3)
-           and exists (
-             select from ${itsStreams('s')} join sync.streams k using (stream_key) where k.source = $4))
-       and exists (${isThere}) as due`,
-    [account, since, now, source],
-  );
-  return rows[0]!.due;
+  return byKey(db, `audit of ${source} is due`).value`
+    select not exists (
+        select from sync.stored_runs r
+        where r.account_id = ${account} and r.kind = 'audit' and (r.state = 'running' or r.started_at > ${since} and r.started_at <= ${now})
+          and exists (
+            select from ${itsStreams('s')} join sync.streams k using (stream_key) where k.source = ${source}))
+      and exists (${numbered(isThere, account)}) as due`;
 }
 
 /** The table of a stream for comparisons, with SQL expressions over the columns of a row `t`. */
@@ -173,9 +161,9 @@ export async function standingIn(
 
 /** The time through which the stream is complete, by the source's clock; undefined if it was never read. */
 export async function completeThrough(db: Queryable, account: string, stream: StreamKey): Promise<Ms | undefined> {
-  const { rows } = await db.query<{ ms: Ms | null }>(sql`
-    select extract(epoch from sync.complete_through(${account}, ${stream}))::float8 * 1000 as ms`);
-  return rows[0]!.ms ?? undefined;
+  const found = await query(db).value<Ms | null>`
+    select extract(epoch from sync.complete_through(${account}, ${stream}))::float8 * 1000 as ms`;
+  return found ?? undefined;
 }
 
 /** Whether the stream was ever read. */

@@ -1,6 +1,7 @@
 /** Compares records one by one: all of them in the order of their ids, or a sample. */
 
 import { type Context, sourceNow } from '../context.ts';
+import { numbered, query } from '../database/sql.ts';
 import { type StreamKey, sourceOfKey } from '../database/stream-key.ts';
 import { isFree } from './audit/is-free.ts';
 import type { Look } from './compare-reply.ts';
@@ -67,9 +68,7 @@ export async function chooseAtRandom(
   limit: number,
 ): Promise<string[]> {
   if (limit <= 0) return [];
-  const { rows } = await pg.query<{ id: string }>(
-    `select id from (${ids}) one order by hashtextextended(id, $2), id limit $3`,
-    [account, Math.floor(random() * 2 ** 52), limit],
-  );
-  return rows.map(({ id }) => id);
+  const seed = Math.floor(random() * 2 ** 52);
+  return query(pg).values`
+    select id from (${numbered(ids, account)}) one order by hashtextextended(id, ${seed}), id limit ${limit}`;
 }

@@ -7,7 +7,7 @@ import { commitWork } from '../commit/commit.ts';
 import { keepChanges, rowsOf, shortName, type Table } from '../commit/merge.ts';
 import type { Moment } from '../commit/page.ts';
 import type { Client, Queryable } from '../database/pool.ts';
-import { raw, sql } from '../database/sql.ts';
+import { numbered, query, raw, sql } from '../database/sql.ts';
 import type { StreamKey } from '../database/stream-key.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
@@ -95,17 +95,15 @@ async function takeAway(
   { nowMs, asOfMs }: { nowMs: Ms; asOfMs: Ms },
 ): Promise<number> {
   const now = new Date(nowMs);
-  await client.query(`select ${keepChanges('$1', '$2', '$3')}`, [now, new Date(asOfMs), run]);
+  await client.query(numbered(`select ${keepChanges('$1', '$2', '$3')}`, now, new Date(asOfMs), run));
   let taken = 0;
   for (const part of parts) {
-    const which = `o.account_id = $1 and ${recordOf(parentOf(part), 'o')} = $2 and ${isLive(part)}`;
-    const marked = await client.query(
-      `update ${rowsOf(part)} o set ${part.tombstone ?? '_deleted_at'} = p._deleted_at, _synced_at = $3
-       from ${of.name} p where ${which} and ${isParent(part, of)} and p._deleted_at is not null`,
-      [account, id, now],
-    );
-    const removed = await client.query(`delete from ${rowsOf(part)} o where ${which}`, [account, id]);
-    taken += (marked.rowCount ?? 0) + (removed.rowCount ?? 0);
+    const rows = raw(`${rowsOf(part)} o`);
+    const which = sql`o.account_id = ${account} and ${raw(recordOf(parentOf(part), 'o'))} = ${id} and ${raw(isLive(part))}`;
+    taken += await query(client).count`
+      update ${rows} set ${raw(part.tombstone ?? '_deleted_at')} = p._deleted_at, _synced_at = ${now}
+      from ${raw(of.name)} p where ${which} and ${raw(isParent(part, of))} and p._deleted_at is not null`;
+    taken += await query(client).count`delete from ${rows} where ${which}`;
   }
   return taken;
 }
@@ -149,11 +147,10 @@ export const noteOrphans = (
 export const noteMadeHere = (look: Look, table: StreamKey, isShown: string, asOfMs: Ms): Promise<void> =>
   note(look, asOfMs, async client => {
     const { claim, repair } = look;
-    const which = `from ${table} n where n.account_id = $1 and not (${isShown})`;
-    const told = 'n.id as record, n._observed_at as "oursAsOf"';
+    const which = sql`from ${raw(table)} n where n.account_id = ${claim.account} and not (${numbered(isShown, claim.account)})`;
+    const told = raw('n.id as record, n._observed_at as "oursAsOf"');
     const { rows } = await client.query<Pick<Finding, 'record' | 'oursAsOf'>>(
-      repair ? `delete ${which} returning ${told}` : `select ${told} ${which}`,
-      [claim.account],
+      repair ? sql`delete ${which} returning ${told}` : sql`select ${told} ${which}`,
     );
     const of = { stream: table, kind: 'only here', differences: { row: ['there', null] }, repaired: repair } as const;
     return { findings: rows.map(row => ({ ...of, ...row })), deleted: repair ? rows.length : 0 };

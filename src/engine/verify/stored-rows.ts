@@ -3,7 +3,7 @@
 import type { ListStream, Row, RowFacts } from '../../sources/source.ts';
 import { readingOf } from '../database/open-candidates.ts';
 import type { Queryable } from '../database/pool.ts';
-import { query, raw } from '../database/sql.ts';
+import { numbered, query, raw, sql } from '../database/sql.ts';
 import type { StreamKey } from '../database/stream-key.ts';
 import { createdAt, partsOf, shownIn } from '../deletions/row-facts.ts';
 import { storableIds } from '../json-text.ts';
@@ -50,15 +50,16 @@ export async function leftBehind(
 ): Promise<Set<string>> {
   const parts = partsOf(stream);
   if (parts.length === 0) return new Set();
-  const isThere = parts.map(
-    ({ name, parent }) => `exists (select from ${name} m where m.account_id = $1 and m.${parent} = w.id)`,
+  const isThere = raw(
+    parts
+      .map(
+        ({ name, parent }) => `exists (select from ${name} m where m.account_id = a.account_id and m.${parent} = w.id)`,
+      )
+      .join(' or '),
   );
-  const { rows } = await client.query<{ id: string }>(
-    `select w.id from unnest($2::text[]) w (id)
-     where ${isThere.join(' or ')}`,
-    [account, ids],
-  );
-  return new Set(rows.map(({ id }) => id));
+  const left = await query(client).values<string>`
+    select w.id from unnest(${ids}::text[]) w (id), (select ${account}::text as account_id) a where ${isThere}`;
+  return new Set(left);
 }
 
 /**
@@ -100,14 +101,12 @@ export async function countCreated(
   facts: RowFacts,
   { list, beforeMs }: { list: string; beforeMs: Ms },
 ): Promise<{ before: number; within: number }> {
-  const at = createdAt(facts);
-  const { rows } = await db.query<{ before: number; within: number }>(
-    `select count(*) filter (where ${at} < $3) as before,
-       count(*) filter (where ${at} >= $3 and ${at} < $3::timestamptz + interval '1 second') as within
-     from ${stream.key} t where t.account_id = $1 and t._deleted_at is null and ${shownIn(stream, '$2::text')}`,
-    [account, list, new Date(beforeMs)],
-  );
-  return rows[0]!;
+  const [at, before] = [raw(createdAt(facts)), new Date(beforeMs)];
+  return query(db).row`
+    select count(*) filter (where ${at} < ${before}) as before,
+      count(*) filter (where ${at} >= ${before} and ${at} < ${before}::timestamptz + interval '1 second') as within
+    from ${raw(stream.key)} t
+    where t.account_id = ${account} and t._deleted_at is null and ${numbered(shownIn(stream, '$1::text'), list)}`;
 }
 
 export const countLive = (db: Queryable, account: string, stream: StreamKey): Promise<number> =>
@@ -125,37 +124,32 @@ export async function unshownRows(
   facts: RowFacts,
   { list, range, shown, sinceMs }: { list: string; range: Range | undefined; shown: readonly string[]; sinceMs: Ms },
 ): Promise<string[]> {
-  const at = createdAt(facts);
-  const within = range ? `${at} >= $3 and ${at} < $4` : `${at} is null and $3 < $4::timestamptz`;
+  const at = raw(createdAt(facts));
+  const within = range ? sql`${at} >= ${new Date(range.from)} and ${at} < ${new Date(range.to)}` : sql`${at} is null`;
   const version = versionOf(stream);
-  const { rows } = await db.query<{ id: string }>(
-    `select t.id from ${stream.key} t
-     where t.account_id = $1 and t._deleted_at is null and ${within} and ${version === undefined ? '$5::timestamptz is not null' : `t.${version} >= $5`}
-       and ${shownIn(stream, '$2::text')} and t.id <> all($6)
-     order by t.id`,
-    [account, list, new Date(range?.from ?? 0), new Date(range?.to ?? 1), new Date(sinceMs), storableIds(shown)],
-  );
-  return rows.map(({ id }) => id);
+  const since = version === undefined ? raw('true') : sql`t.${raw(version)} >= ${new Date(sinceMs)}`;
+  return query(db).values`
+    select t.id from ${raw(stream.key)} t
+    where t.account_id = ${account} and t._deleted_at is null and ${within} and ${since}
+      and ${numbered(shownIn(stream, '$1::text'), list)} and t.id <> all(${storableIds(shown)})
+    order by t.id`;
 }
 
 /**
  * The next ids after `after` of rows whose tombstone is older than the run. Excludes rows that the run has already
  * reported as shown by a list.
  */
-export async function deletedAfter(
+export const deletedAfter = (
   db: Queryable,
   { account, run, stream }: Pick<Claim, 'account' | 'run' | 'stream'>,
   after: string,
   limit: number,
-): Promise<string[]> {
-  const { rows } = await db.query<{ id: string }>(
-    `select t.id from ${stream} t
-     where t.account_id = $1 and t._deleted_at is not null and t.id > $4
-       and t._synced_at < (select r.started_at from sync.stored_runs r where r.id = $2)
-       and not exists (
-         select from sync.audit a where (a.account_id, a.run_id, a.stream_key, a.record_id) = ($1, $2, $3, t.id))
-     order by t.id limit $5`,
-    [account, run, stream, after, limit],
-  );
-  return rows.map(({ id }) => id);
-}
+): Promise<string[]> =>
+  query(db).values`
+    select t.id from ${raw(stream)} t
+    where t.account_id = ${account} and t._deleted_at is not null and t.id > ${after}
+      and t._synced_at < (select r.started_at from sync.stored_runs r where r.id = ${run})
+      and not exists (
+        select from sync.audit a
+        where (a.account_id, a.run_id, a.stream_key) = (${account}, ${run}, ${stream}) and a.record_id = t.id)
+    order by t.id limit ${limit}`;

@@ -5,7 +5,9 @@ import { count } from '../../words.ts';
 import { type Context, type Outcome, sourceOf } from '../context.ts';
 import type { Queryable } from '../database/pool.ts';
 import { query, raw, sql } from '../database/sql.ts';
-import { type StreamKey, sourceAndStream, sourceOfKey } from '../database/stream-key.ts';
+
+import { ofStream, type StreamKey, sourceOfKey } from '../database/stream-key.ts';
+
 import type { Claim } from '../runs/claims.ts';
 import { openOrResume } from '../runs/ranges.ts';
 import { type NewRun, withAccount } from '../runs/runs.ts';
@@ -78,12 +80,10 @@ export async function movePlace(
   list: string,
   place: string,
 ): Promise<void> {
-  await client.query({
-    name: 'move place',
-    text: `insert into sync.verified_lists as l (run_id, account_id, source, stream, list, place) values ($1, $2, ${sourceAndStream('$3')}, $4, $5)
-      on conflict (run_id, stream_key, list) do update set place = excluded.place`,
-    values: [run, account, stream, list, place],
-  });
+  await query(client, 'move place').count`
+    insert into sync.verified_lists as l (run_id, account_id, source, stream, list, place)
+    values (${run}, ${account}, ${ofStream(stream)}, ${list}, ${place})
+    on conflict (run_id, stream_key, list) do update set place = excluded.place`;
 }
 
 export interface Counted {
@@ -95,11 +95,11 @@ export interface Counted {
 }
 
 export async function noteCounts(db: Queryable, claim: Claim, counted: Omit<Counted, 'stream'>): Promise<void> {
-  await db.query(
-    `insert into sync.verified_lists (run_id, account_id, source, stream, list, ours, theirs_least, theirs_most)
-     values ($1, $2, ${sourceAndStream('$3')}, $4, $5, $6, $7) on conflict do nothing`,
-    [claim.run, claim.account, claim.stream, counted.list, counted.ours, counted.theirs_least, counted.theirs_most],
-  );
+  const { list, ours, theirs_least, theirs_most } = counted;
+  await db.query(sql`
+    insert into sync.verified_lists (run_id, account_id, source, stream, list, ours, theirs_least, theirs_most)
+    values (${claim.run}, ${claim.account}, ${ofStream(claim.stream)}, ${list}, ${ours}, ${theirs_least}, ${theirs_most})
+    on conflict do nothing`);
 }
 
 export const readCounts = (db: Queryable, run: number): Promise<Counted[]> =>

@@ -5,6 +5,7 @@
 import { Gone, Retry } from '../../errors.ts';
 import type { Row } from '../../sources/source.ts';
 import { type Context, type Outcome, sourceNow, sourceOf } from '../context.ts';
+import { numbered, query } from '../database/sql.ts';
 import { type ById, unitOf } from '../details/detail-rows.ts';
 import type { Reply } from '../http/request.ts';
 import { singleBatch } from '../load/batch.ts';
@@ -33,13 +34,9 @@ export async function verifyById(ctx: Context, claim: Claim, stream: ById): Prom
       await examineSample(look, { sample, ids: `select distinct id from (${placed}) p`, isCompared }),
     );
   let unread = 0;
-  const next = async (after: string, limit: number) => {
-    const { rows } = await ctx.pg.query<{ id: string }>(
-      `select distinct id from (${placed}) p where id > $2 order by 1 limit $3`,
-      [claim.account, after, limit],
-    );
-    return rows.map(({ id }) => id);
-  };
+  const next = (after: string, limit: number) =>
+    query(ctx.pg).values<string>`
+      select distinct id from (${numbered(placed, claim.account)}) p where id > ${after} order by 1 limit ${limit}`;
   for await (const id of fromPlace(look, 'default', next)) {
     // A record that another run stored meanwhile is fetched once more.
     if (!(await isCompared(id)) && !(await isCompared(id))) unread++;

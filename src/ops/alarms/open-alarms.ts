@@ -6,6 +6,7 @@
 import type pg from 'pg';
 import { transaction, withPlansOfFunctions } from '../../engine/database/pool.ts';
 import { query, sql } from '../../engine/database/sql.ts';
+import { keptDays } from '../../engine/runs/slots.ts';
 import { readProblems } from '../../status/problems.ts';
 
 /** 'SHAL': held during the transaction that compares problems with alarms. */
@@ -18,7 +19,7 @@ const minuteMs = 60_000;
 const swings = { problems: ['past_target'], holdMs: 10 * minuteMs };
 /** Delays between failed deliveries, in minutes. The last one repeats forever. */
 const againMinutes = [1, 5, 15, 60];
-const keptMs = 35 * 24 * 3_600_000;
+const keptMs = keptDays * 24 * 3_600_000;
 
 export interface Alarm {
   readonly id: number;

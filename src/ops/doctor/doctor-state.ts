@@ -3,12 +3,9 @@ import type pg from 'pg';
 import { query } from '../../engine/database/sql.ts';
 
 /** Whether BullMQ has made its tables in this database. */
-export async function hasQueueTables(db: pg.Pool): Promise<boolean> {
-  const { rows } = await db.query<{ there: boolean }>(
-    `select exists (select from pg_namespace where nspname = 'bullmq') as there`,
-  );
-  return rows[0]!.there;
-}
+export const hasQueueTables = (db: pg.Pool): Promise<boolean> =>
+  query(db).value<boolean>`
+    select exists (select from pg_namespace where nspname = 'bullmq') as there`;
 
 /** Open runs, oldest first, with whether a living process can continue each, and whether it is paused as a whole. */
 export async function openRuns(db: pg.Pool, account: string) {

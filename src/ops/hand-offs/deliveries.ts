@@ -26,80 +26,71 @@ export interface Line {
   readonly worker: number;
 }
 
-const head = `
+const head = raw(`
   select o.hand_off_id from sync.hand_off_deliveries o
-  where (o.account_id, o.channel) = (l.account_id, l.channel) and o.delivered_at is null order by o.hand_off_id limit 1`;
-const isFree = `(d.held_by is null or d.held_by = l.worker or not sync.is_alive(d.held_by))`;
+  where (o.account_id, o.channel) = (l.account_id, l.channel) and o.delivered_at is null order by o.hand_off_id limit 1`);
+const isFree = raw(`(d.held_by is null or d.held_by = l.worker or not sync.is_alive(d.held_by))`);
 
-/** SQL: the delivery is due at `$4`. A retry is at most an hour ahead, so a later time comes from a wrong clock. */
-const isDue = `(d.next_try_at <= $4 or d.next_try_at > $4::timestamptz + interval '1 hour')`;
+/** The delivery is due. A retry is at most an hour ahead, so a later time comes from a wrong clock. */
+const isDue = (now: Date) => sql`(d.next_try_at <= ${now} or d.next_try_at > ${now}::timestamptz + interval '1 hour')`;
 
 /** The lines whose next delivery is due and not held by another live process. */
 export async function dueLines<T extends Line>(db: pg.Pool, lines: readonly T[], now: Date): Promise<T[]> {
   if (lines.length === 0) return [];
-  const { rows } = await db.query<{ place: number }>(
-    `select (l.place - 1)::int as place
-     from unnest($1::text[], $2::text[], $3::int[]) with ordinality l (account_id, channel, worker, place)
-     cross join lateral (${head}) h
-     join sync.hand_off_deliveries d on (d.hand_off_id, d.channel) = (h.hand_off_id, l.channel)
-     where ${isDue} and ${isFree}
-     order by l.place`,
-    [
-      ...[lines.map(({ account }) => account), lines.map(({ channel }) => channel)],
-      ...[lines.map(({ worker }) => worker), now],
-    ],
-  );
-  return rows.map(({ place }) => lines[place]!);
+  const places = await query(db).values<number>`
+    select (l.place - 1)::int as place
+    from unnest(${lines.map(({ account }) => account)}::text[], ${lines.map(({ channel }) => channel)}::text[],
+      ${lines.map(({ worker }) => worker)}::int[]) with ordinality l (account_id, channel, worker, place)
+    cross join lateral (${head}) h
+    join sync.hand_off_deliveries d on (d.hand_off_id, d.channel) = (h.hand_off_id, l.channel)
+    where ${isDue(now)} and ${isFree}
+    order by l.place`;
+  return places.map(place => lines[place]!);
 }
+
+const rowOf = ({ account, channel, worker }: Line) =>
+  sql`(select ${account}::text as account_id, ${channel}::text as channel, ${worker}::int as worker) l`;
 
 /** Takes the next delivery of a line. `now` null: although it is not due yet. */
-export async function takeDelivery(db: pg.Pool, line: Line, now: Date | null): Promise<Delivery | undefined> {
-  const { rows } = await db.query<Delivery>(
-    `update sync.hand_off_deliveries d set held_by = l.worker
-     from (select $1::text as account_id, $2::text as channel, $3::int as worker) l
-     cross join lateral (${head}) h
-     join sync.hand_offs c on c.id = h.hand_off_id
-     where (d.hand_off_id, d.channel) = (h.hand_off_id, l.channel) and d.delivered_at is null
-       and ($4::timestamptz is null or ${isDue}) and ${isFree}
-     returning d.hand_off_id as "handOff", d.account_id as account, c.run_id as run, d.channel,
-       c.certificate ->> 'id' as id, c.certificate::text as body, d.tries`,
-    [line.account, line.channel, line.worker, now],
-  );
-  return rows[0];
-}
+export const takeDelivery = (db: pg.Pool, line: Line, now: Date | null): Promise<Delivery | undefined> =>
+  query(db).first`
+    update sync.hand_off_deliveries d set held_by = l.worker
+    from ${rowOf(line)}
+    cross join lateral (${head}) h
+    join sync.hand_offs c on c.id = h.hand_off_id
+    where (d.hand_off_id, d.channel) = (h.hand_off_id, l.channel) and d.delivered_at is null
+      and ${now === null ? raw('true') : isDue(now)} and ${isFree}
+    returning d.hand_off_id as "handOff", d.account_id as account, c.run_id as run, d.channel,
+      c.certificate ->> 'id' as id, c.certificate::text as body, d.tries`;
 
 /** The other live process that holds the next delivery of a line. */
-export async function holderOf(db: pg.Pool, line: Line): Promise<number | undefined> {
-  const { rows } = await db.query<{ holder: number }>(sql`
-    select d.held_by as holder from (select ${line.account}::text as account_id, ${line.channel}::text as channel, ${line.worker}::int as worker) l
-    cross join lateral (${raw(head)}) h
+export const holderOf = (db: pg.Pool, line: Line): Promise<number | undefined> =>
+  query(db).value`
+    select d.held_by as holder from ${rowOf(line)}
+    cross join lateral (${head}) h
     join sync.hand_off_deliveries d on (d.hand_off_id, d.channel) = (h.hand_off_id, l.channel)
-    where not ${raw(isFree)}`);
-  return rows[0]?.holder;
-}
+    where not ${isFree}`;
 
-/** Updates the delivery unless another process holds it now. */
-const ofHolder = '(hand_off_id, channel) = ($1, $2) and held_by = $3 and delivered_at is null';
+/** The delivery, unless another process holds it now. */
+const heldBy = ({ handOff, channel }: Delivery, worker: number) =>
+  sql`(hand_off_id, channel) = (${handOff}, ${channel}) and held_by = ${worker} and delivered_at is null`;
 
-export async function noteDelivered(db: pg.Pool, { handOff, channel }: Delivery, worker: number, now: Date) {
-  await db.query(
-    `update sync.hand_off_deliveries set delivered_at = $4, held_by = null, last_error = null where ${ofHolder}`,
-    [handOff, channel, worker, now],
-  );
+export async function noteDelivered(db: pg.Pool, delivery: Delivery, worker: number, now: Date) {
+  await db.query(sql`
+    update sync.hand_off_deliveries set delivered_at = ${now}, held_by = null, last_error = null where ${heldBy(delivery, worker)}`);
 }
 
 export async function noteUndelivered(
   db: pg.Pool,
-  { handOff, channel, tries }: Delivery,
+  delivery: Delivery,
   worker: number,
   why: string,
   now: Date,
 ): Promise<void> {
-  await db.query(
-    `update sync.hand_off_deliveries set tries = tries + 1, held_by = null, last_error = $4, next_try_at = $5
-     where ${ofHolder}`,
-    [handOff, channel, worker, why, new Date(now.getTime() + retryMs(tries + 1))],
-  );
+  const next = new Date(now.getTime() + retryMs(delivery.tries + 1));
+  await db.query(sql`
+    update sync.hand_off_deliveries set tries = tries + 1, held_by = null, last_error = ${why}, next_try_at = ${next}
+    where ${heldBy(delivery, worker)}`);
 }
 
 /** The hand-off of a run was sent again, and taken. */
@@ -111,8 +102,8 @@ export async function noteTaken(db: pg.Pool, { account, channel }: Line, run: nu
 }
 
 /** Gives a delivery back that was not attempted to its end. */
-export async function release(db: pg.Pool, { handOff, channel }: Delivery, worker: number): Promise<void> {
-  await db.query(`update sync.hand_off_deliveries set held_by = null where ${ofHolder}`, [handOff, channel, worker]);
+export async function release(db: pg.Pool, delivery: Delivery, worker: number): Promise<void> {
+  await db.query(sql`update sync.hand_off_deliveries set held_by = null where ${heldBy(delivery, worker)}`);
 }
 
 /** A run with its certificate and deliveries, or with the reason why it has none. */

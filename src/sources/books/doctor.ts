@@ -1,11 +1,11 @@
 /** Checks of the book catalog: reachability, credentials, quota, and country. */
 import type pg from 'pg';
 import { limitsTold } from '../../engine/budget/limits-told.ts';
-import { sql } from '../../engine/database/sql.ts';
+import { query } from '../../engine/database/sql.ts';
 import { ShelfdeskError } from '../../errors.ts';
 import { answered, fail, ok, type SourceCheck, skipped, warn } from '../../ops/doctor/checks/check.ts';
 import { count } from '../../words.ts';
-import { getVolume, listShelves } from './endpoints.ts';
+import { getVolume, listShelves, myLibrary } from './endpoints.ts';
 import { booksOf } from './open.ts';
 import type { BooksPart } from './settings.ts';
 
@@ -24,7 +24,7 @@ export const catalogChecks: readonly SourceCheck<BooksPart>[] = [
       const books = booksOf(await context.ctx());
       const [owner] = books.owners;
       const reply = books.send(listShelves(owner!), { lane: 'interactive', signal: context.signal, tries: 1 });
-      const whose = owner === 'mylibrary' ? 'the library' : `user ${owner}`;
+      const whose = owner === myLibrary ? 'the library' : `user ${owner}`;
       return answered(reply, ({ arrived }) =>
         ok(`it answers, and shows ${count(arrived, 'shelf', 'shelves')} of ${whose}`),
       );
@@ -77,8 +77,6 @@ export const catalogChecks: readonly SourceCheck<BooksPart>[] = [
 ];
 
 /** Any stored volume. */
-async function someVolume(db: pg.Pool, account: string): Promise<string | undefined> {
-  const { rows } = await db.query<{ id: string }>(sql`
-    select id from books.volumes where account_id = ${account} and _deleted_at is null order by id limit 1`);
-  return rows[0]?.id;
-}
+const someVolume = (db: pg.Pool, account: string): Promise<string | undefined> =>
+  query(db).value<string>`
+    select id from books.volumes where account_id = ${account} and _deleted_at is null order by id limit 1`;

@@ -50,7 +50,7 @@ function get(owner: string, path: string, query: Record<string, string> = {}): A
 }
 
 function shelvesOf(owner: string): string {
-  return `${owner === myLibrary ? '/mylibrary' : `/users/${encodeURIComponent(owner)}`}/bookshelves`;
+  return `${owner === myLibrary ? `/${myLibrary}` : `/users/${encodeURIComponent(owner)}`}/bookshelves`;
 }
 
 function shelfOf(owner: string, shelfId: string): string {

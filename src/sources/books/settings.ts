@@ -13,14 +13,15 @@ import {
 } from '../../app/setting-types.ts';
 import type { Limits } from '../../engine/budget/budget.ts';
 import { UsageError } from '../../errors.ts';
+import { myLibrary } from './endpoints.ts';
 import type { BooksSettings } from './open.ts';
 
 /** Unique ids of users. BOOKS_LIBRARY decides about the shelves of the authenticated user. */
 const users = z
   .string()
   .transform(value => [...new Set(value.split(/[\s,]+/).filter(id => id !== ''))])
-  .refine(ids => !ids.includes('mylibrary'), {
-    error: 'must not name mylibrary: that is read by itself, as soon as there is a token (BOOKS_LIBRARY)',
+  .refine(ids => !ids.includes(myLibrary), {
+    error: `must not name ${myLibrary}: that is read by itself, as soon as there is a token (BOOKS_LIBRARY)`,
   })
   .refine(ids => ids.every(id => id.length <= 500 && !/^\.\.?$/.test(id)), { error: 'must be ids of users' });
 

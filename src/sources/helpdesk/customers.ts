@@ -18,7 +18,6 @@ export const customers: ListStream<Customer> = {
   ...identify('helpdesk', 'customers'),
   personal: personalRules.customers,
   schedule: ['fresh', 'nightly'],
-  target: '5m',
   lists: [{ name: 'default' }],
   read: walkList,
   paging,

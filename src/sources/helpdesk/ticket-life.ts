@@ -1,7 +1,7 @@
 /** Reads the history of one ticket: its first read, changes, checks, rejects, and its position among pending tickets. */
 import type pg from 'pg';
 import type { Queryable } from '../../engine/database/pool.ts';
-import { query, sql } from '../../engine/database/sql.ts';
+import { query } from '../../engine/database/sql.ts';
 import { Pending } from '../../engine/details/pending.ts';
 import type { Ms } from '../../engine/reading/reading.ts';
 import { messages } from './messages/messages.ts';
@@ -181,9 +181,8 @@ async function list<T>(db: pg.Pool, sql: string, values: unknown[]): Promise<T[]
 
 /** When the ticket with this id or number was last changed; undefined if the mirror has no such ticket. */
 export async function changedAt(db: Queryable, account: string, name: string): Promise<Date | undefined> {
-  const { rows } = await db.query<{ updated_at: Date }>(sql`
+  return query(db).value<Date>`
     select updated_at from helpdesk.tickets
     where account_id = ${account} and (id = ${name} or number = ${/^\d{1,15}$/.test(name) ? Number(name) : null}) and _deleted_at is null
-    order by id = ${name} desc, id limit 1`);
-  return rows[0]?.updated_at;
+    order by id = ${name} desc, id limit 1`;
 }

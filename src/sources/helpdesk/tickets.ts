@@ -20,6 +20,11 @@ import { personalRules } from './personal/rules.ts';
 import { channels, type Ticket, ticket } from './records.ts';
 import { rowsOf } from './rows-of.ts';
 
+/** Somebody works on these. */
+export const openStates = ['open', 'hold'] as const;
+/** SQL over `t`, a ticket. */
+export const isOpen = `t.state in (${openStates.map(one => `'${one}'`).join(', ')})`;
+
 /** Lists that only sweeps read: of open and held tickets, and of closed tickets that changed lately. */
 const open = 'open';
 const recent = 'recent';
@@ -32,7 +37,6 @@ export const tickets: ListStream<Ticket> = {
   ...identify('helpdesk', 'tickets'),
   personal: personalRules.tickets,
   schedule: ['fresh', 'nightly'],
-  target: '5m',
   lists: [
     { name: 'default' },
     { name: 'spam', shows: record => record.spam === true, flag: 'spam' },
@@ -55,7 +59,7 @@ export const tickets: ListStream<Ticket> = {
   get: getTicket,
   quiet: { label_ids: 'label edits', state: 'state changes', snoozed_until: 'state changes' },
   lively: [
-    { list: open, where: `t.state in ('open', 'hold')` },
+    { list: open, where: isOpen },
     { list: recent, where: `t.state = 'closed'`, changedWithinMs: recentMs },
   ],
   rowFacts: { created: { at: 'created_at', checkedAt: readingOf('messages').asOf } },
@@ -100,7 +104,7 @@ export const tickets: ListStream<Ticket> = {
 };
 
 function filterOf(list: string): TicketsQuery {
-  if (list === open) return { state: ['open', 'hold'] };
+  if (list === open) return { state: openStates };
   if (list === recent) return { state: ['closed'] };
   return list === 'default' ? {} : { [list]: true };
 }

@@ -12,7 +12,6 @@ export const users: ListStream<User> = {
   kind: 'list',
   ...identify('helpdesk', 'users'),
   schedule: ['nightly'],
-  target: '26h',
   lists: [{ name: 'default' }],
   read: readWhole,
   paging,

@@ -27,7 +27,7 @@ interface Options {
   readonly paginator?: Paginator;
   /** `fresh`: a run of each minute, and each night. */
   readonly schedule?: 'fresh' | 'nightly';
-  /** Freshness target, such as `26h`. Default: `5m` in the fresh schedule, otherwise `26h`. */
+  /** Freshness target, such as `26h`. Default: that of its schedule. */
   readonly target?: string;
 }
 

@@ -26,7 +26,7 @@ export function detailsOf(
   const personal = personalOf(record);
   const stream: DetailStream<Row, Row> = {
     ...{ kind: 'detail', ...named, of, schedule: [], ...factsOf(record) },
-    target: options.target ?? (of.schedule.includes('fresh') ? '15m' : '26h'),
+    target: options.target,
     request: id => ({ path: at(id), query: {}, cost: 1, shape: 'single', kind: record.name, record: check }),
     list: {
       ...{ read: wholeReader(pages), perPage: limitOf(pages), isCounted: pages.type !== 'cursor' },

@@ -108,7 +108,6 @@ function listOf(shared: Shared, stream: DeclaredList, all: readonly DeclaredStre
   const { name } = shared;
   const pages = options.paginator ?? shared.paginator;
   const { schedule = stream.kind === 'full refresh' ? 'nightly' : 'fresh' } = options;
-  const { target = schedule === 'fresh' ? '5m' : '26h' } = options;
   const check = checkOf(record) as unknown as Request<Row>['record'];
   const time = timeFieldOf(stream);
   const at = (one: Row) => timeOf(String((one as unknown as Record<string, unknown>)[time ?? ''] ?? ''));
@@ -118,7 +117,7 @@ function listOf(shared: Shared, stream: DeclaredList, all: readonly DeclaredStre
   const of = { ...identify(name, record.name), merge: mergeOf(tables) };
   const personal = personalOf(record);
   return {
-    ...{ kind: 'list', ...of, target, lists: [{ name: 'default' }] },
+    ...{ kind: 'list', ...of, target: options.target, lists: [{ name: 'default' }] },
     schedule: schedule === 'fresh' ? ['fresh', 'nightly'] : ['nightly'],
     relations: tables.map(shortName),
     read: readerOf(stream, pages),

@@ -122,7 +122,7 @@ test('p50 and p95 are those of the list, by hand; and after five weeks it is for
      on conflict (account_id, source) do update set state = excluded.state`,
   );
   expect(await s.rows(median, later)).toEqual([{ p50: 10 }]);
-  await forgetAges(s.pool, 'default', at(0));
+  await forgetAges(s.pool, 'default', new Date(at(0).getTime() - 35 * 86_400_000));
   expect(await s.rows('select from sync.change_latencies where latency_seconds = 900')).toEqual([]);
   expect(await s.rows('select from sync.change_latencies')).toHaveLength(23);
 });

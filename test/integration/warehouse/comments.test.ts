@@ -1,4 +1,5 @@
 /** The comments are the analysts' manual: nothing that they can see goes without one. */
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { streams } from '../../../src/sources/index.ts';
 import type { Stream } from '../../../src/sources/source.ts';
@@ -112,4 +113,12 @@ test('the streams are in the database as they are in the program, and in the sam
       one_reader: stream.kind !== 'list',
     })),
   );
+});
+
+test('comments are taken back in the schemas in which they are given', () => {
+  const schemasIn = (path: string) => {
+    const text = readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
+    return /relnamespace::regnamespace::text in \(([^)]+)\)/.exec(text)![1];
+  };
+  expect(schemasIn('src/engine/database/views.ts')).toBe(schemasIn('schema/views/90-comments.sql'));
 });

@@ -38,7 +38,6 @@ const invoicesOf = ({ byId = false } = {}): ListStream<Row> => ({
   kind: 'list',
   ...identify('shop', 'invoices'),
   schedule: ['nightly'],
-  target: '26h',
   lists: [{ name: 'default' }],
   read: (from, options) => readByCursor(from, options),
   paging: { perPage: 100, depth: Number.POSITIVE_INFINITY },

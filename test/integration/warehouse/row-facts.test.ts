@@ -26,7 +26,6 @@ import { iso, scripted, second } from '../../support/scripted.ts';
 const record = z.looseObject({ id: z.string() });
 const own = {
   schedule: ['nightly'],
-  target: '26h',
   paging: { perPage: 100, depth: 10_000 },
   enumerations: {},
   sets: ['id'],

@@ -39,19 +39,13 @@ export interface CopiedTable {
 /** Called with the number of rows of the table so far. */
 export type ShowRows = (table: string, rows: number) => void;
 
-export interface BackedUp {
-  readonly tables: number;
-  readonly rows: number;
-  readonly bytes: number;
-}
-
 /** Makes the file, readable by its owner alone. It has its name once it is whole. */
 export async function backUp(
   url: string,
   file: string,
   made: Pick<BackupHeader, 'shelfdesk' | 'madeAt' | 'search'>,
   { force, show, signal }: { force: boolean; show: ShowRows; signal: AbortSignal },
-): Promise<BackedUp> {
+) {
   const path = resolve(file);
   if (!force && (await lstat(path).catch(() => undefined))) throw isThere(file);
   const unfinished = `${path}.new-${process.pid}`;

@@ -17,17 +17,14 @@ const batch = 5000;
 const ours = `n.nspname in ('sync', 'analytics', 'internal') or n.nspname in (select s.name from sync.source_schemas s)`;
 
 /** Tables with an account_id. Tables of streams come first, because their triggers write rows into other tables. */
-async function accountTables(db: Queryable): Promise<string[]> {
-  const { rows } = await db.query<{ name: string }>(
-    `select format('%I.%I', n.nspname, c.relname) as name
-     from pg_class c join pg_namespace n on n.oid = c.relnamespace
-     join pg_attribute a on a.attrelid = c.oid and a.attname = 'account_id' and not a.attisdropped
-     left join sync.streams k on k.stream_key = n.nspname || '.' || c.relname
-     where (${ours}) and c.relkind in ('r', 'p') and not c.relispartition and c.oid <> 'sync.moves'::regclass
-     order by n.nspname || '.' || c.relname = 'sync.accounts', k.place nulls last, n.nspname = 'sync', 1`,
-  );
-  return rows.map(({ name }) => name);
-}
+const accountTables = (db: Queryable): Promise<string[]> =>
+  query(db).values<string>`
+    select format('%I.%I', n.nspname, c.relname) as name
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    join pg_attribute a on a.attrelid = c.oid and a.attname = 'account_id' and not a.attisdropped
+    left join sync.streams k on k.stream_key = n.nspname || '.' || c.relname
+    where (${raw(ours)}) and c.relkind in ('r', 'p') and not c.relispartition and c.oid <> 'sync.moves'::regclass
+    order by n.nspname || '.' || c.relname = 'sync.accounts', k.place nulls last, n.nspname = 'sync', 1`;
 
 export interface Held {
   readonly table: string;
@@ -35,18 +32,14 @@ export interface Held {
 }
 
 /** Where the account moved, if this warehouse is not to read it any more. */
-export async function movedTo(db: Queryable, account: string): Promise<string | undefined> {
-  const { rows } = await db.query<{ place: string }>(sql`
-    select place from sync.moves where account_id = ${account} and state = 'moved'`);
-  return rows[0]?.place;
-}
+export const movedTo = (db: Queryable, account: string): Promise<string | undefined> =>
+  query(db).value<string>`
+    select place from sync.moves where account_id = ${account} and state = 'moved'`;
 
 /** Whence the account was to come, if that move was given up before its first row, or has just begun. */
-export async function comingFrom(db: Queryable, account: string): Promise<string | undefined> {
-  const { rows } = await db.query<{ place: string }>(sql`
-    select place from sync.moves where account_id = ${account} and state = 'arriving'`);
-  return rows[0]?.place;
-}
+export const comingFrom = (db: Queryable, account: string): Promise<string | undefined> =>
+  query(db).value<string>`
+    select place from sync.moves where account_id = ${account} and state = 'arriving'`;
 
 /** The tables that hold rows of the account. */
 export async function rowsOf(db: Queryable, account: string): Promise<Held[]> {
@@ -133,9 +126,8 @@ export async function endRemoval(db: pg.Pool, account: string, keepsMark: boolea
     await forget(client, account);
     if (!keepsMark) await client.query(sql`delete from sync.moves where account_id = ${account}`);
     for (const table of await listsOfAccounts(client))
-      await client.query(`update ${table} set accounts = array_remove(accounts, $1) where $1 = any (accounts)`, [
-        account,
-      ]);
+      await client.query(sql`
+        update ${raw(table)} set accounts = array_remove(accounts, ${account}) where ${account} = any (accounts)`);
     // `rules` makes the newest snapshot the only one.
     await client.query(sql`
       insert into sync.lake_pending (unit, account_id, id, erased)
@@ -145,15 +137,12 @@ export async function endRemoval(db: pg.Pool, account: string, keepsMark: boolea
 }
 
 /** A reader of no account is left with an empty list, which lets it see nothing. */
-async function listsOfAccounts(db: Queryable): Promise<string[]> {
-  const { rows } = await db.query<{ name: string }>(
-    `select format('%I.%I', n.nspname, c.relname) as name
-     from pg_class c join pg_namespace n on n.oid = c.relnamespace
-     join pg_attribute a on a.attrelid = c.oid and a.attname = 'accounts' and a.atttypid = 'text[]'::regtype
-     where (${ours}) and c.relkind in ('r', 'p')`,
-  );
-  return rows.map(({ name }) => name);
-}
+const listsOfAccounts = (db: Queryable): Promise<string[]> =>
+  query(db).values<string>`
+    select format('%I.%I', n.nspname, c.relname) as name
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    join pg_attribute a on a.attrelid = c.oid and a.attname = 'accounts' and a.atttypid = 'text[]'::regtype
+    where (${raw(ours)}) and c.relkind in ('r', 'p')`;
 
 /** Removes all rows of the account in one transaction. */
 export const forgetAccount = (db: pg.Pool, account: string): Promise<void> =>

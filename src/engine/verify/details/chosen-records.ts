@@ -1,7 +1,7 @@
 /** Selects the stored records that a verification reads with their members. */
 
 import type { Queryable } from '../../database/pool.ts';
-import { raw, sql } from '../../database/sql.ts';
+import { query, raw } from '../../database/sql.ts';
 import { type Detail, idsOf, rowsOfParent } from '../../details/detail-rows.ts';
 import type { Ms } from '../../reading/reading.ts';
 import type { Claim } from '../../runs/claims.ts';
@@ -9,33 +9,30 @@ import type { Claim } from '../../runs/claims.ts';
 /** As of when the oldest stored members were read, also those of records that wait for a newer reading; undefined if there are none. */
 export async function oldestAsOf(db: Queryable, account: string, stream: Detail): Promise<Ms | undefined> {
   const { table, asOf } = rowsOfParent(stream);
-  const { rows } = await db.query<{ ms: Ms | null }>(sql`
+  const found = await query(db).value<Ms | null>`
     select extract(epoch from min(${raw(asOf)}))::float8 * 1000 as ms from ${raw(table)}
-    where account_id = ${account} and _deleted_at is null`);
-  return rows[0]!.ms ?? undefined;
+    where account_id = ${account} and _deleted_at is null`;
+  return found ?? undefined;
 }
 
 /**
  * The next ids after `after`. Excludes records first stored during the run, unless the run has reported a
  * difference.
  */
-export async function recordsAfter(
+export const recordsAfter = (
   db: Queryable,
   { account, run }: Pick<Claim, 'account' | 'run'>,
   { of: { key } }: Pick<Detail, 'of'>,
   after: string,
   limit: number,
-): Promise<string[]> {
-  const { rows } = await db.query<{ id: string }>(
-    `select t.id from ${key} t
-     where t.account_id = $1 and t._deleted_at is null and t.id > $3
-       and (t._first_seen_at < (select r.started_at from sync.stored_runs r where r.id = $2) or exists (
-         select from sync.audit a where (a.account_id, a.run_id, a.stream_key, a.record_id) = ($1, $2, '${key}', t.id)))
-     order by t.id limit $4`,
-    [account, run, after, limit],
-  );
-  return rows.map(({ id }) => id);
-}
+): Promise<string[]> =>
+  query(db).values`
+    select t.id from ${raw(key)} t
+    where t.account_id = ${account} and t._deleted_at is null and t.id > ${after}
+      and (t._first_seen_at < (select r.started_at from sync.stored_runs r where r.id = ${run}) or exists (
+        select from sync.audit a
+        where (a.account_id, a.run_id, a.stream_key) = (${account}, ${run}, ${key}) and a.record_id = t.id))
+    order by t.id limit ${limit}`;
 
 /** Chooses a record for each name in use. Returns what to embed, by the id of the record. */
 export async function recordsForAllNames(

@@ -1,5 +1,6 @@
 /** Checks of the job queue, in Redis or PostgreSQL. A lost queue loses no data but delays all work. */
 
+import { failedDays } from '../../../engine/queue/bull.ts';
 import { reconcile } from '../../../engine/queue/reconcile.ts';
 import { isOlder, redisFailure, redisVersions, requireRedis } from '../../../engine/queue/redis.ts';
 import { noJobs } from '../../../engine/queue/worker.ts';
@@ -143,7 +144,7 @@ export const queueChecks: readonly Check[] = [
       if (failed === 0) return ok(says);
       return warn(
         `${says}, ${failed}${failed === mostFailed ? ' or more' : ''} failed within a day`,
-        `See ${command(context.account, 'runs list')} for what became of their runs. They are kept for 14 days; nothing waits for them.`,
+        `See ${command(context.account, 'runs list')} for what became of their runs. They are kept for ${failedDays} days; nothing waits for them.`,
       );
     },
   },

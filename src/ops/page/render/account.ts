@@ -13,7 +13,7 @@ import { graphed, type Range, summed } from '../credits.ts';
 import type { AccountFigures, Operation, Paused, StreamFigures } from '../overview.ts';
 import type { TargetFigures } from '../targets.ts';
 import { graph, requestsOfDay, type Scale, unknownScale } from './graph.ts';
-import { amount, cell, count, type Html, html, lasting, prose, text, time } from './html.ts';
+import { amount, cells, count, type Html, html, lasting, prose, table, text, time } from './html.ts';
 import { lakeLine } from './lake.ts';
 import { sentence } from './sentence.ts';
 import { targets } from './targets.ts';
@@ -204,11 +204,11 @@ function runs({ figures, role, link }: Shown): Html {
       ? null
       : html`<p class="none small">${count(quiet, 'run')} of the last hour found nothing new, and ${quiet === 1 ? 'is' : 'are'} left out.</p>`;
   if (figures.runs.length === 0) return html`<h2 id="runs-h">Runs</h2><p class="none">None yet.</p>${more}`;
+  const rows = figures.runs.map(one => run(one, { at, role, link }));
   return html`
 <h2 id="runs-h">Runs</h2>
 ${ofDay(figures)}
-<div class="wide" role="region" aria-labelledby="runs-h" tabindex="0"><table class="runs"><thead><tr>${['run', ...runHeads].map((head, i) => html`<th scope="col"${i > 2 ? html` class="n"` : null}>${head}</th>`)}${role === 'operator' ? html`<td></td>` : null}</tr></thead>
-<tbody>${figures.runs.map(one => run(one, { at, role, link }))}</tbody></table></div>${more}`;
+${table('runs', ['run', ...runHeads], rows, { kind: 'runs', isFigure: i => i > 2, last: role === 'operator' && html`<td></td>` })}${more}`;
 }
 
 const runHeads = ['state', 'began', 'took', 'read', 'new', 'changed', 'removed', 'rejected', 'credits'] as const;
@@ -238,7 +238,7 @@ function run(one: Run, { at, role, link }: Pick<Shown, 'role' | 'link'> & { at: 
     ({ error, note, waits_for }) => error !== null || note !== null || waits_for !== null,
   );
   return html`
-<tr data-key="run-${id}"><th scope="row"><a href="${link}/runs/${id}">${id}</a> <span class="kind">${kind}</span>${retries === null ? null : html` <span class="soft">retries ${retries}</span>`}</th>${[...values, ...figures].map((value, i) => cell(runHeads[i]!, value, i > 1 ? 'n' : undefined))}${role === 'operator' ? html`<td class="n">${runButton(one, role)}</td>` : null}</tr>${
+<tr data-key="run-${id}"><th scope="row"><a href="${link}/runs/${id}">${id}</a> <span class="kind">${kind}</span>${retries === null ? null : html` <span class="soft">retries ${retries}</span>`}</th>${cells(runHeads, [...values, ...figures], i => i > 1)}${role === 'operator' ? html`<td class="n">${runButton(one, role)}</td>` : null}</tr>${
     said.length === 0 && !isOpen(one)
       ? null
       : html`<tr class="said" data-key="said-${id}"><td colspan="${role === 'operator' ? 11 : 10}">${isOpen(one) ? html`<p>${progress(one.streams)}</p>` : null}${said.map(reason)}</td></tr>`
@@ -281,10 +281,11 @@ ${
 
 function people(operations: readonly Operation[], at: Date): Html {
   if (operations.length === 0) return html`<h2 id="people-h">Done by hand</h2><p class="none">Nothing yet.</p>`;
-  return html`
-<h2 id="people-h">Done by hand</h2>
-<div class="wide" role="region" aria-labelledby="people-h" tabindex="0"><table><thead><tr><th scope="col">when</th><th scope="col">what</th><th scope="col">who</th><th scope="col">outcome</th></tr></thead><tbody>${operations.map(
+  const rows = operations.map(
     ({ id, at: when, who, action, subject, outcome }) =>
       html`<tr data-key="op-${id}"><th scope="row">${time(when, at)}</th><td>${action} ${text(subject)}</td><td>${text(who)}</td><td>${text(outcome)}</td></tr>`,
-  )}</tbody></table></div>`;
+  );
+  return html`
+<h2 id="people-h">Done by hand</h2>
+${table('people', ['when', 'what', 'who', 'outcome'], rows)}`;
 }

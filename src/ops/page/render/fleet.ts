@@ -3,7 +3,7 @@
 import type { LakeStatus } from '../../../lake/state.ts';
 import type { AccountLine, StreamFigures } from '../overview.ts';
 import { badge, type Parts, stateOf } from './account.ts';
-import { amount, cell, count, type Html, html, lasting, text } from './html.ts';
+import { amount, cell, count, type Html, html, lasting, table, text } from './html.ts';
 import { lakeLine } from './lake.ts';
 import { sentence } from './sentence.ts';
 
@@ -29,8 +29,12 @@ export function fleetParts(
     }.${refused.length === 0 ? null : html` The settings of ${refused.map((one, i) => html`${i > 0 ? ', ' : null}${text(one)}`)} are refused: <code>npx shelfdesk doctor</code> says why.`}</p>${lakeLine(lake, at)}`,
     accounts: html`
 <h2 id="accounts-h">Accounts</h2>
-<div class="wide" role="region" aria-labelledby="accounts-h" tabindex="0"><table class="fleet runs"><thead><tr>${heads.map((head, i) => html`<th scope="col"${i > 2 && i !== 6 ? html` class="n"` : null}>${head}</th>`)}</tr></thead>
-<tbody>${sorted.map(one => line(one, at, timeLeft))}</tbody></table></div>`,
+${table(
+  'accounts',
+  heads,
+  sorted.map(one => line(one, at, timeLeft)),
+  { kind: 'fleet runs', isFigure: i => i > 2 && heads[i] !== 'problems' },
+)}`,
   };
 }
 

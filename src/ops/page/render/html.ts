@@ -31,6 +31,22 @@ export const text = (words: string): Html => html`<bdi>${words}</bdi>`;
 export const cell = (head: string, value: Part, kind?: 'n'): Html =>
   html`<td data-head="${head}"${kind === undefined ? null : html` class="${kind}"`}>${value}</td>`;
 
+/** The cells of a row. */
+export const cells = (heads: readonly string[], values: readonly Part[], isFigure: IsFigure): Html[] =>
+  values.map((value, i) => cell(heads[i]!, value, isFigure(i) ? 'n' : undefined));
+
+/** Whether a column has figures, by its place. */
+type IsFigure = (place: number) => boolean;
+
+/** A table that scrolls by itself, below the headline with the id `NAME-h`. `last`: a further head. */
+export const table = (
+  name: string,
+  heads: readonly string[],
+  rows: Part,
+  { kind, isFigure = () => false, last = null }: { kind?: string; isFigure?: IsFigure; last?: Part } = {},
+): Html => html`<div class="wide" role="region" aria-labelledby="${name}-h" tabindex="0"><table${kind === undefined ? null : html` class="${kind}"`}><thead><tr>${heads.map((head, i) => html`<th scope="col"${isFigure(i) ? html` class="n"` : null}>${head}</th>`)}${last}</tr></thead>
+<tbody>${rows}</tbody></table></div>`;
+
 /** Text between backticks becomes code. */
 export const prose = (words: string): Html[] =>
   words.split('`').map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : html`${part}`));

@@ -87,12 +87,12 @@ function show({ id, html: inside, name }) {
 
 // --- the graph ------------------------------------------------------------------------------------------------------------
 
-const series = ['interactive', 'fresh', 'backfill', 'sweep', 'others', 'free'];
-const spoken = ['asked for by people', 'fresh', 'history', 'sweeps', 'others', 'free'];
-const limitAt = 1 + series.length;
-const refusedAt = limitAt + 1;
 let plot;
+// A step is its time, the figure of each series, the limit, and how many requests were refused.
 let steps = [];
+let series = [];
+const limitAt = -2;
+const refusedAt = -1;
 
 const short = new Intl.NumberFormat('en', { notation: 'compact' });
 const colour = name => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
@@ -102,10 +102,12 @@ function draw() {
   const data = document.querySelector('#credits .steps');
   if (!place || !data || typeof uPlot === 'undefined') return;
   steps = JSON.parse(data.textContent);
+  // The legend names the series, and then limit and refusals.
+  series = [...document.querySelectorAll('#credits .legend li')].slice(0, limitAt);
   place.classList.add('drawn');
   // From the top of the stack to the bottom: each series is drawn over the previous one.
   const piles = series.map((_, n) => steps.map(step => step.slice(1, n + 2).reduce((sum, one) => sum + one, 0)));
-  const columns = [steps.map(step => step[0]), ...piles.toReversed(), steps.map(step => step[limitAt])];
+  const columns = [steps.map(step => step[0]), ...piles.toReversed(), steps.map(step => step.at(limitAt))];
   if (plot) plot.setData(columns);
   else plot = plotIn(place, columns);
 }
@@ -131,11 +133,11 @@ function plotIn(place, columns) {
       ],
       series: [
         {},
-        ...series.toReversed().map(name => ({
-          fill: () => colour(name),
+        ...series.toReversed().map(({ className }) => ({
+          fill: () => colour(className.replace('of-', '')),
           width: 0,
           points: { show: false },
-          paths: bars(name === 'free' ? 1 : 0.8),
+          paths: bars(className === 'of-free' ? 1 : 0.8),
         })),
         {
           stroke: () => colour('ink'),
@@ -163,7 +165,7 @@ function markRefused({ ctx, bbox, valToPos }) {
   ctx.strokeStyle = colour('bad');
   ctx.lineWidth = 2 * devicePixelRatio;
   const half = steps.length > 1 ? (steps[1][0] - steps[0][0]) / 2 : 0;
-  for (const step of steps.filter(one => one[refusedAt] > 0)) {
+  for (const step of steps.filter(one => one.at(refusedAt) > 0)) {
     const x = valToPos(step[0] + half, 'x', true);
     ctx.beginPath();
     ctx.moveTo(x, bbox.top);
@@ -178,7 +180,9 @@ function readOut({ cursor }) {
   const step = steps[cursor.idx ?? -1];
   if (!place) return;
   const parts = step
-    ? [...spoken.map((name, n) => [name, step[n + 1]]), ['refused', step[refusedAt]]].filter(([, n]) => n > 0)
+    ? [...series.map(({ textContent }, n) => [textContent, step[n + 1]]), ['refused', step.at(refusedAt)]].filter(
+        ([, n]) => n > 0,
+      )
     : [];
   const figures = parts.map(([name, n]) => `${name} ${Number(n.toFixed(1)).toLocaleString('en')}`);
   place.textContent = step ? `${written(new Date(step[0] * 1000))}: ${figures.join(', ') || 'nothing'}` : '';

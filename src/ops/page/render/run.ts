@@ -5,7 +5,7 @@ import { runKinds } from '../../../engine/runs/run-kinds.ts';
 import { forecastCredits, type Run, type RunOrigin, type RunStream, runState } from '../../../status/runs.ts';
 import type { Role } from '../auth.ts';
 import { type Parts, runButton } from './account.ts';
-import { amount, cell, count, type Html, html, lasting, prose, text, time } from './html.ts';
+import { amount, cells, count, type Html, html, lasting, prose, table, text, time } from './html.ts';
 import { timeline } from './timeline.ts';
 
 /** `link`: path of the account's page. */
@@ -47,12 +47,11 @@ ${runButton(run, role)}`;
 const linkTo = (link: string, run: number): Html => html`<a href="${link}/runs/${run}">run ${run}</a> `;
 
 function streams(run: Run, at: Date): Html {
-  const all = run.streams;
+  const rows = run.streams.map(one => stream(one, at));
   return html`
 <h2 id="streams-h">Streams</h2>
 ${ofStreams(run, at)}
-<div class="wide" role="region" aria-labelledby="streams-h" tabindex="0"><table class="runs"><thead><tr>${['stream', ...streamHeads].map((head, i) => html`<th scope="col"${i > 2 ? html` class="n"` : null}>${head}</th>`)}</tr></thead>
-<tbody>${all.map(one => stream(one, at))}</tbody></table></div>`;
+${table('streams', ['stream', ...streamHeads], rows, { kind: 'runs', isFigure: i => i > 2 })}`;
 }
 
 const streamHeads = [
@@ -81,24 +80,21 @@ function ofStreams({ streams: all, started_at: from, finished_at }: Run, at: Dat
 
 function log(requests: readonly LoggedRequest[], { finished_at }: Run, at: Date): Html {
   const none = finished_at === null ? 'None yet.' : 'They are kept for a day.';
+  const isFigure = (i: number) => i > 3;
+  const rows = requests.map(one => {
+    const values = [
+      time(one.at, at, { seconds: true }),
+      one.stream,
+      html`<code>${text(one.request)}</code>`,
+      one.says === null ? (one.status ?? '–') : text(one.says),
+      one.ms === 0 ? '–' : `${amount(one.ms)}\u00a0ms`,
+      amount(one.credits),
+    ];
+    return html`<tr>${cells(logHeads, values, isFigure)}</tr>`;
+  });
   return html`
 <h2 id="log-h">Last requests</h2>
-${
-  requests.length === 0
-    ? html`<p class="none">${none}</p>`
-    : html`<div class="wide" role="region" aria-labelledby="log-h" tabindex="0"><table class="runs"><thead><tr>${logHeads.map((head, i) => html`<th scope="col"${i > 3 ? html` class="n"` : null}>${head}</th>`)}</tr></thead>
-<tbody>${requests.map(
-        one =>
-          html`<tr>${[
-            time(one.at, at, { seconds: true }),
-            one.stream,
-            html`<code>${text(one.request)}</code>`,
-            one.says === null ? (one.status ?? '–') : text(one.says),
-            one.ms === 0 ? '–' : `${amount(one.ms)}\u00a0ms`,
-            amount(one.credits),
-          ].map((value, i) => cell(logHeads[i]!, value, i > 3 ? 'n' : undefined))}</tr>`,
-      )}</tbody></table></div>`
-}`;
+${requests.length === 0 ? html`<p class="none">${none}</p>` : table('log', logHeads, rows, { kind: 'runs', isFigure })}`;
 }
 
 function stream(one: RunStream, at: Date): Html {
@@ -122,7 +118,7 @@ function stream(one: RunStream, at: Date): Html {
       : html`<p>The quota is used up; it resumes at ${time(one.deferred_until, at)}.</p>`,
   ].filter(each => each !== null);
   return html`
-<tr data-key="stream-${name}"><th scope="row">${name}</th>${values.map((value, i) => cell(streamHeads[i]!, value, i > 1 ? 'n' : undefined))}</tr>${
+<tr data-key="stream-${name}"><th scope="row">${name}</th>${cells(streamHeads, values, i => i > 1)}</tr>${
     said.length === 0
       ? null
       : html`<tr class="said" data-key="said-${name}"><td colspan="${streamHeads.length + 1}">${said}</td></tr>`

@@ -6,7 +6,7 @@
 import type pg from 'pg';
 import { isAhead, keepChanges, without } from '../../../engine/commit/merge.ts';
 import type { Client } from '../../../engine/database/pool.ts';
-import { query, sql } from '../../../engine/database/sql.ts';
+import { numbered, query, sql } from '../../../engine/database/sql.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 import { leftOutOf } from '../../record/columns.ts';
@@ -28,7 +28,7 @@ export interface Reading {
 /** A version that never matches: the content was removed with the shelf. */
 const gone = 'gone';
 
-const keyOf = ({ account, owner, shelf }: ShelfKey) => [account, owner, shelf];
+const keyOf = ({ account, owner, shelf }: ShelfKey) => sql`(${account}, ${owner}, ${shelf})`;
 
 /** Shelves of an owner, by id. */
 export async function shelvesOf(
@@ -46,14 +46,10 @@ export async function shelvesOf(
   );
 }
 
-export async function membersOf(db: pg.Pool, key: ShelfKey): Promise<string[]> {
-  const { rows } = await db.query<{ volume_id: string }>(
-    `select volume_id from books.shelf_volumes
-     where (account_id, owner_id, shelf_id) = ($1, $2, $3) and _removed_at is null order by position`,
-    keyOf(key),
-  );
-  return rows.map(({ volume_id }) => volume_id);
-}
+export const membersOf = (db: pg.Pool, key: ShelfKey): Promise<string[]> =>
+  query(db).values`
+    select volume_id from books.shelf_volumes
+    where (account_id, owner_id, shelf_id) = ${keyOf(key)} and _removed_at is null order by position`;
 
 /** Existing shelves of owners that were never read. */
 export const shelvesOfStrangers = (
@@ -67,14 +63,10 @@ export const shelvesOfStrangers = (
     order by 1, 2`;
 
 /** Time when any row of this shelf was last written, by our clock. */
-export async function lastWritten(client: Client, key: ShelfKey, now: Date): Promise<Ms> {
-  const { rows } = await client.query<{ ms: Ms }>(
-    `select coalesce(extract(epoch from max(_synced_at)), 0)::float8 * 1000 as ms from books.shelf_volumes
-     where (account_id, owner_id, shelf_id) = ($1, $2, $3) and not (${isAhead('_synced_at', '$4')})`,
-    [...keyOf(key), now],
-  );
-  return rows[0]!.ms;
-}
+export const lastWritten = (client: Client, key: ShelfKey, now: Date): Promise<Ms> =>
+  query(client).value`
+    select coalesce(extract(epoch from max(_synced_at)), 0)::float8 * 1000 as ms from books.shelf_volumes
+    where (account_id, owner_id, shelf_id) = ${keyOf(key)} and not (${numbered(isAhead('_synced_at', '$1'), now)})`;
 
 export interface Shelving {
   /** List rows as JSON text, and their positions on the shelf. */
@@ -107,7 +99,7 @@ export async function shelve(
     seen: number;
     inserted: number;
     updated: number;
-  }>(shelveSql, [text, ...keyOf(key), now, asOf, positions]);
+  }>(shelveSql, [text, key.account, key.owner, key.shelf, now, asOf, positions]);
   const { put, put_at, moved, moved_to, seen, inserted, updated } = rows[0]!;
   const taken = all ? await takeOff(client, key, text, { now, asOf, changed: new Date(changedMs) }) : [];
   const places: readonly (number | null)[] = [...put_at, ...taken.map(() => null)];
@@ -162,21 +154,17 @@ const shelveSql = `
     coalesce(array_agg(position order by position) filter (where moved and not put), '{}') as moved_to
   from changed`;
 
-async function takeOff(
+const takeOff = (
   client: Client,
   key: ShelfKey,
   text: string,
   at: { now: Date; asOf: Date; changed: Date },
-): Promise<string[]> {
-  const { rows } = await client.query<{ volume_id: string }>(
-    `update books.shelf_volumes m set _removed_at = $7, _synced_at = $5, _observed_at = $6
-     where (account_id, owner_id, shelf_id) = ($2, $3, $4) and _removed_at is null and not exists (
-       select from jsonb_array_elements($1::jsonb) e (record) where record ->> 'id' = m.volume_id)
-     returning volume_id`,
-    [text, ...keyOf(key), at.now, at.asOf, at.changed],
-  );
-  return rows.map(({ volume_id }) => volume_id);
-}
+): Promise<string[]> =>
+  query(client).values`
+    update books.shelf_volumes m set _removed_at = ${at.changed}, _synced_at = ${at.now}, _observed_at = ${at.asOf}
+    where (account_id, owner_id, shelf_id) = ${keyOf(key)} and _removed_at is null and not exists (
+      select from jsonb_array_elements(${text}::jsonb) e (record) where record ->> 'id' = m.volume_id)
+    returning volume_id`;
 
 /** An equal `valid_from` replaces the open row. It is never earlier than that of the open row. */
 async function writeHistory(
@@ -187,33 +175,28 @@ async function writeHistory(
   { changedMs, beforeMs }: Pick<Shelving, 'changedMs' | 'beforeMs'>,
 ): Promise<void> {
   if (ids.length === 0) return;
-  const open = '(h.account_id, h.owner_id, h.shelf_id, h.volume_id) = ($1, $2, $3, c.id) and h.valid_to is null';
-  const changes = 'unnest($4::text[], $5::int[]) c (id, position)';
-  const values = [...keyOf(key), ids, positions];
+  const open = sql`(h.account_id, h.owner_id, h.shelf_id) = ${keyOf(key)} and h.volume_id = c.id and h.valid_to is null`;
+  const changes = sql`unnest(${ids}::text[], ${positions}::int[]) c (id, position)`;
   const changed = new Date(changedMs);
-  const { rows } = await client.query<{ id: string }>(
-    `update books.shelf_volume_history h set position = c.position from ${changes}
-     where ${open} and h.valid_from >= $6 returning c.id`,
-    [...values, changed],
-  );
-  await client.query(
-    `update books.shelf_volume_history h set valid_to = $6 from ${changes} where ${open} and h.valid_from < $6`,
-    [...values, changed],
-  );
-  await client.query(
-    `insert into books.shelf_volume_history (account_id, owner_id, shelf_id, volume_id, position, valid_from, change_after)
-     select $1, $2, $3, c.id, c.position, $6, $7 from ${changes} where c.id <> all($8)`,
-    [...values, changed, beforeMs === undefined ? null : new Date(beforeMs), rows.map(({ id }) => id)],
-  );
+  const replaced = await query(client).values<string>`
+    update books.shelf_volume_history h set position = c.position from ${changes}
+    where ${open} and h.valid_from >= ${changed} returning c.id`;
+  await client.query(sql`
+    update books.shelf_volume_history h set valid_to = ${changed} from ${changes} where ${open} and h.valid_from < ${changed}`);
+  const before = beforeMs === undefined ? null : new Date(beforeMs);
+  await client.query(sql`
+    insert into books.shelf_volume_history (account_id, owner_id, shelf_id, volume_id, position, valid_from, change_after)
+    select ${key.account}, ${key.owner}, ${key.shelf}, c.id, c.position, ${changed}, ${before}
+    from ${changes} where c.id <> all(${replaced})`);
 }
 
 /** Records the version with which the shelf was read. */
 export async function noteReading(client: Client, key: ShelfKey, { asOfMs, version }: Reading): Promise<void> {
-  await client.query(
-    `insert into sync.shelf_readings (account_id, owner_id, shelf_id, as_of, version) values ($1, $2, $3, $4, $5)
-     on conflict (account_id, owner_id, shelf_id) do update set as_of = excluded.as_of, version = excluded.version`,
-    [...keyOf(key), asOfMs === undefined ? null : new Date(asOfMs), version],
-  );
+  const asOf = asOfMs === undefined ? null : new Date(asOfMs);
+  await client.query(sql`
+    insert into sync.shelf_readings (account_id, owner_id, shelf_id, as_of, version)
+    values (${key.account}, ${key.owner}, ${key.shelf}, ${asOf}, ${version})
+    on conflict (account_id, owner_id, shelf_id) do update set as_of = excluded.as_of, version = excluded.version`);
 }
 
 /**
@@ -228,12 +211,11 @@ export async function removeShelf(
 ): Promise<number> {
   const nothing = { text: '[]', positions: [], all: true, ...at, changedMs, movedMs: changedMs, beforeMs };
   const { deleted } = await shelve(client, key, nothing);
-  await client.query(
-    `update books.shelves set _deleted_at = $4, _synced_at = $5
-     where (account_id, owner_id, id) = ($1, $2, $3) and _deleted_at is null
-     returning ${keepChanges('$5', 'null', '$6')}`,
-    [...keyOf(key), new Date(changedMs), new Date(at.nowMs), run],
-  );
+  const now = new Date(at.nowMs);
+  await client.query(sql`
+    update books.shelves set _deleted_at = ${new Date(changedMs)}, _synced_at = ${now}
+    where (account_id, owner_id, id) = ${keyOf(key)} and _deleted_at is null
+    returning ${numbered(keepChanges('$1', 'null', '$2'), now, run)}`);
   await noteReading(client, key, { asOfMs: changedMs, version: gone });
   return deleted + 1;
 }

@@ -41,7 +41,6 @@ export const shelves: ShelfStream = {
   kind: 'shelves',
   ...identify('books', 'shelves'),
   schedule: ['nightly'],
-  target: '26h',
   perPage: paging.perPage,
   members: { ...volumes, name: 'listed volumes', merge: listed, places: { declared: { root: places, others: [] } } },
   merge: buildMerge(table),

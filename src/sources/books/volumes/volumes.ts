@@ -34,7 +34,6 @@ export const volumes: ByIdStream<Volume> = {
   kind: 'by id',
   ...identify('books', 'volumes'),
   schedule: [],
-  target: '26h',
   of: 'shelves',
   request: getVolume,
   ageMs: source => (source as OpenSource & BooksSettings).volumeAgeMs,

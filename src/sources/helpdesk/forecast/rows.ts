@@ -1,7 +1,7 @@
 /** Queries for a forecast: numbers of tickets, customers and names that the warehouse knows without a request. */
 
 import type pg from 'pg';
-import { query } from '../../../engine/database/sql.ts';
+import { numbered, query } from '../../../engine/database/sql.ts';
 import { createdAt, factsOf, shownIn } from '../../../engine/deletions/row-facts.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
 import type { Range } from '../../../engine/runs/runs.ts';
@@ -15,12 +15,11 @@ export async function timesOfOurs(
   list: string,
   sinceMs: Ms,
 ): Promise<Float64Array> {
-  const { rows } = await db.query<{ times: number[] | null }>(
-    `select array_agg(extract(epoch from t.updated_at)::float8 * 1000 order by t.updated_at) as times from helpdesk.tickets t
-     where t.account_id = $1 and t._deleted_at is null and t.updated_at >= $3 and ${shownIn(tickets, '$2::text')}`,
-    [account, list, new Date(sinceMs)],
-  );
-  return Float64Array.from(rows[0]!.times ?? []);
+  const times = await query(db).value<number[] | null>`
+    select array_agg(extract(epoch from t.updated_at)::float8 * 1000 order by t.updated_at) as times from helpdesk.tickets t
+    where t.account_id = ${account} and t._deleted_at is null and t.updated_at >= ${new Date(sinceMs)}
+      and ${numbered(shownIn(tickets, '$1::text'), list)}`;
+  return Float64Array.from(times ?? []);
 }
 
 /**

@@ -11,7 +11,7 @@ import { getTicketInDetail } from '../endpoints.ts';
 import { personalRules } from '../personal/rules.ts';
 import { attachment, checks, type Message, message, type TicketInDetail } from '../records.ts';
 import { rowsOf } from '../rows-of.ts';
-import { tickets } from '../tickets.ts';
+import { isOpen, tickets } from '../tickets.ts';
 import { plainTextOf } from './plain-text.ts';
 
 /** The messages of all tickets of the page, numbered through. */
@@ -24,7 +24,6 @@ export const messages: DetailStream<TicketInDetail, Message> = {
   ...identify('helpdesk', 'messages'),
   personal: personalRules.messages,
   schedule: [],
-  target: '15m',
   of: tickets,
   request: getTicketInDetail,
   members: record => record.messages,
@@ -34,7 +33,7 @@ export const messages: DetailStream<TicketInDetail, Message> = {
   derivesFrom: ['body', 'htmlized'],
   parameters: (texts, places, asOfMs) => [texts, places.map(place => place + 1), places.map(() => new Date(asOfMs))],
   version: record => timeOf(record.updated_at),
-  first: `t.state in ('open', 'hold')`,
+  first: isOpen,
   group: 't.inbox_id',
   former: 'helpdesk.ticket_history',
   kindOf: member => ((member as { type?: unknown } | null)?.type === 'note' ? 'note' : undefined),
