@@ -31,7 +31,7 @@ export const helpdeskSettings = {
   AUDIT_TICKETS_PER_HOUR: amount(
     0,
     50,
-    'Random tickets, and as many customers, per hour that `start` re-reads and compares while credits are idle; 0: none.',
+    'Random tickets per hour that `start` re-reads and compares while credits are idle; 0: none.',
   ),
   MESSAGES_AGE_DAYS: amount(
     0,

@@ -7,7 +7,7 @@ import type { StreamKey } from '../../engine/database/stream-key.ts';
 import { partsOfWholeLists } from '../../engine/forecast/plan-whole-lists.ts';
 import { bearerDialect } from '../../engine/http/bearer-dialect.ts';
 import { type Dialect, fixedToken } from '../../engine/http/dialect.ts';
-import { isSampled } from '../../engine/verify/audit/audited.ts';
+import { isAudited } from '../../engine/verify/audit/audited.ts';
 import { lakeTablesOf } from '../record/lake.ts';
 import { contactsOf } from '../record/personal.ts';
 import type { Connection, Source, SourceTable, Uses } from '../source.ts';
@@ -58,7 +58,7 @@ export function defineService<const N extends string>(service: Service<N>): Sour
     audit: `${prefix}_AUDIT_RECORDS_PER_HOUR`,
   };
   const streams = streamsOf(service, declared);
-  const sampled = streams.filter(isSampled).map(stream => stream.name);
+  const audited = streams.filter(isAudited).map(stream => stream.name);
   const tables = tablesOfService(name, declared);
   const source: Source<Part<N>> = {
     ...{ name, label, unit: 'request', address: names.address, requires: `${names.address} and ${names.key}` },
@@ -79,11 +79,11 @@ export function defineService<const N extends string>(service: Service<N>): Sour
         says: `Longest time that a change of ${label} needs to appear in its lists.`,
       },
       ...limitSettings(service),
-      ...(sampled.length > 0 && {
+      ...(audited.length > 0 && {
         [names.audit]: amount(
           0,
-          auditedPerHour(service, sampled),
-          `Random records per hour of each of ${sampled.join(', ')} that \`start\` re-reads and compares while requests are idle; 0: none.`,
+          auditedPerHour(service, audited),
+          `Random records per hour of each of ${audited.join(', ')} that \`start\` re-reads and compares while requests are idle; 0: none.`,
         ),
       }),
     },
@@ -114,8 +114,8 @@ export function defineService<const N extends string>(service: Service<N>): Sour
 }
 
 /** Without a setting: no more records of a stream than of the tickets of a help desk, and a twentieth of what the limits allow. */
-const auditedPerHour = ({ limits }: Pick<Service<string>, 'limits'>, sampled: readonly string[]): number =>
-  Math.min(50, Math.round(perHourOf(limits) / 20 / sampled.length));
+const auditedPerHour = ({ limits }: Pick<Service<string>, 'limits'>, audited: readonly string[]): number =>
+  Math.min(50, Math.round(perHourOf(limits) / 20 / audited.length));
 
 /** How late a change may be listed, without a setting. */
 export const lookbackSecondsOf = ({ lookbackSeconds = 10 }: Pick<Service<string>, 'lookbackSeconds'>): number =>

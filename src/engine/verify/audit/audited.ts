@@ -13,6 +13,10 @@ export const isSampled = (stream: Declared): boolean => {
   return stream.kind !== 'list' || stream.get !== undefined;
 };
 
+/** Where a list shows no time of change, an edit waits for a sweep. That is lag, and no difference. */
+export const isAudited = (stream: Declared): boolean =>
+  isSampled(stream) && (stream.kind !== 'list' || stream.merge.declared.root.version !== undefined);
+
 export interface Audited {
   /** The streams of a run. */
   readonly streams: readonly StreamKey[];
@@ -29,7 +33,7 @@ export function auditedOf(
 ): Audited | undefined {
   if (audit === undefined) return undefined;
   const all = streams
-    .filter(stream => stream.source === name && isSampled(stream))
+    .filter(stream => stream.source === name && isAudited(stream))
     .map(stream => ({ stream, details: detailsBeside(streams, stream.key) }));
   const wanted = all.filter(
     ({ details }) =>
