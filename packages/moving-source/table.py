@@ -283,7 +283,7 @@ def made_with(results):
         versions[one["label"]].add(", ".join(one["versions"]))
     machines = sorted({", ".join(f"{name} {value}" for name, value in one["machine"].items()) for one in lines})
     counts = sorted(len(runs) for scenario in SCENARIOS for runs in grouped(results, scenario).values())
-    text = ["## Made with", "", f"{len(lines)} runs, {counts[0]} to {counts[-1]} seeds a cell, {len([1 for count in counts if count == 2])} of {len(counts)} cells with two. Dates: " + ", ".join(sorted({one["date"] for one in lines})) + ".", ""]
+    text = ["## Made with", "", f"{len(lines)} runs, {counts[0]} to {counts[-1]} seeds a cell, {len([1 for count in counts if count >= 5])} of {len(counts)} cells with five. Dates: " + ", ".join(sorted({one["date"] for one in lines})) + ".", ""]
     text += [f"- {label}: {'; '.join(sorted(found))}" for label, found in sorted(versions.items())]
     return text + [f"- machine: {one}" for one in machines]
 
