@@ -48,8 +48,7 @@ const workerOptions = {
   runRetryDelay: 1000,
 } satisfies Partial<WorkerOptions>;
 
-/** Failed jobs stay visible for two weeks. Completed work is in the run. */
-/** Failed jobs are kept so long. */
+/** Failed jobs stay visible so long. Completed work is in the run. */
 export const failedDays = 14;
 const jobOptions = { attempts: 1, removeOnComplete: true, removeOnFail: { age: failedDays * 24 * 3600, count: 1000 } };
 
