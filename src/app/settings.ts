@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import type { Read } from '../engine/database/session/connection-types.ts';
 import { readDatabaseUrl, readRedisUrl } from '../engine/database/session/connection-url.ts';
-import { keptDays } from '../engine/runs/slots.ts';
+import { keptDays } from '../engine/runs/kept-days.ts';
 import { parseRules, wrongRule } from '../privacy/fields/parse-field-rules.ts';
 import { findStream, kinds, sources, streams, targetOf } from '../sources/index.ts';
 import { cronFault } from './cron.ts';

@@ -270,6 +270,11 @@ describe('who may import whom', () => {
     ]);
   });
 
+  test('BullMQ takes long to load: only what opens a queue loads it', () => {
+    expect(matching(/import\('\.\/bull\.ts'\)/)).toEqual(['src/engine/queue/queue.ts']);
+    expect(matching(/\bfrom '[^']*\/bull\.ts'/)).toEqual([]);
+  });
+
   test('readers are pure: they import no package', () => {
     expect(imports.filter(one => !one.ours && roomOf(one.from) === 'engine/reading')).toEqual([]);
   });

@@ -72,6 +72,9 @@ test('an audit has a setting where a record has a request of its own, and takes 
   expect(usually({ streams: [byId], limits: [perMinute(60), perDay(5000)] })).toBe('10');
   expect(usually({ streams: [byId, notes], limits: [perDay(5000)] })).toBe('5');
   expect(usually({ streams: [byId], limits: [perDay(100)] })).toBe('0');
+  const daily = shop({ streams: [byId], limits: [perDay(5000)] });
+  const perHourWith = (requests: number) => connectionOf(daily, { SHOP_REQUESTS_PER_DAY: requests }).audit?.perHour;
+  expect([perHourWith(5000), perHourWith(500), perHourWith(100), perHourWith(50_000)]).toEqual([10, 1, 0, 50]);
   const source = shop({ streams: [bare.streams[0]!, notes] });
   expect(source.settings[name]!.says).toContain('each of notes');
   expect(connectionOf(source, { [name]: 7 }).audit).toEqual({ perHour: 7 });

@@ -19,7 +19,15 @@ import pg from 'pg';
 import { messageOf, ShelfdeskError } from '../../errors.ts';
 import { givesUp } from '../database/pool.ts';
 import { poolConfig } from '../database/session/session.ts';
-import { type Delivery, Moved, type OpenQueue, type Queues, queueConnections, type Taking } from './job-queue.ts';
+import {
+  type Delivery,
+  failedDays,
+  Moved,
+  type OpenQueue,
+  type Queues,
+  queueConnections,
+  type Taking,
+} from './job-queue.ts';
 import { redisFailure, redisOptions, requireRedis } from './redis.ts';
 
 /**
@@ -48,9 +56,7 @@ const workerOptions = {
   runRetryDelay: 1000,
 } satisfies Partial<WorkerOptions>;
 
-/** Failed jobs stay visible for two weeks. Completed work is in the run. */
-/** Failed jobs are kept so long. */
-export const failedDays = 14;
+/** Completed work is in the run. */
 const jobOptions = { attempts: 1, removeOnComplete: true, removeOnFail: { age: failedDays * 24 * 3600, count: 1000 } };
 
 const nameOf = (name: string) => `shelfdesk-${name}`;

@@ -3,6 +3,9 @@
  */
 import type { Queue } from 'bullmq';
 
+/** Failed jobs stay visible so long. */
+export const failedDays = 14;
+
 /** A job, as the queue hands it to a worker. */
 export interface Delivery {
   readonly id?: string | undefined;

@@ -10,11 +10,9 @@ import { byKey } from '../database/pool.ts';
 import { query, sql } from '../database/sql.ts';
 import type { StreamKey } from '../database/stream-key.ts';
 import { forgetHandOffs } from './hand-offs.ts';
+import { keptDays } from './kept-days.ts';
 import { isPaused, pausedOf } from './pauses.ts';
 import { isNext, isOpen, openRun, type RunKind, withAccountByKey } from './runs.ts';
-
-/** What comes each minute is kept so long, and so are hand-offs and alarms that are over. */
-export const keptDays = 35;
 
 export interface Plan {
   readonly schedule: string;

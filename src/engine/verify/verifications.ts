@@ -5,9 +5,7 @@ import { count } from '../../words.ts';
 import { type Context, type Outcome, sourceOf } from '../context.ts';
 import type { Queryable } from '../database/pool.ts';
 import { query, raw, sql } from '../database/sql.ts';
-
 import { ofStream, type StreamKey, sourceOfKey } from '../database/stream-key.ts';
-
 import type { Claim } from '../runs/claims.ts';
 import { openOrResume } from '../runs/ranges.ts';
 import { type NewRun, withAccount } from '../runs/runs.ts';

@@ -6,7 +6,7 @@
 import type pg from 'pg';
 import { transaction, withPlansOfFunctions } from '../../engine/database/pool.ts';
 import { query, sql } from '../../engine/database/sql.ts';
-import { keptDays } from '../../engine/runs/slots.ts';
+import { keptDays } from '../../engine/runs/kept-days.ts';
 import { readProblems } from '../../status/problems.ts';
 
 /** 'SHAL': held during the transaction that compares problems with alarms. */

@@ -64,9 +64,14 @@ export function limitsOf({ name, limits }: Service<string>, values: Values): Lim
 export const longestOf = (limits: readonly Limit[]): Limit | undefined =>
   limits.filter(({ per }) => per !== 'second').toSorted((a, b) => lengthMs[b.per] - lengthMs[a.per])[0];
 
-/** Requests that the limits allow in an hour; Infinity: none is known. */
-export const perHourOf = (limits: readonly Limit[]): number =>
-  Math.min(...limits.map(({ per, requests }) => (requests * lengthMs.hour) / lengthMs[per]));
+/** Requests that the limits allow in an hour, as they are declared, or as they are set; Infinity: none is known. */
+export const perHourOf = ({ name, limits }: Pick<Service<string>, 'name' | 'limits'>, values: Values = {}): number =>
+  Math.min(
+    ...limits.map(one => {
+      const requests = (values[limitName(name, one)] as number | undefined) ?? one.requests;
+      return (requests * lengthMs.hour) / lengthMs[one.per];
+    }),
+  );
 
 /** No period is so long: a larger number is a time. */
 const longestPeriod = 1e9;

@@ -2,7 +2,7 @@
  * A service, declared in one file: how it is reached, its limits, how its lists are paged, and its streams. Settings, connection,
  * tables, field rules and forecast follow from that.
  */
-import { address, amount, count, credential, moment, usually } from '../../app/setting-types.ts';
+import { address, count, credential, moment, usually } from '../../app/setting-types.ts';
 import type { StreamKey } from '../../engine/database/stream-key.ts';
 import { partsOfWholeLists } from '../../engine/forecast/plan-whole-lists.ts';
 import { bearerDialect } from '../../engine/http/bearer-dialect.ts';
@@ -80,11 +80,11 @@ export function defineService<const N extends string>(service: Service<N>): Sour
       },
       ...limitSettings(service),
       ...(audited.length > 0 && {
-        [names.audit]: amount(
-          0,
-          auditedPerHour(service, audited),
-          `Random records per hour of each of ${audited.join(', ')} that \`start\` re-reads and compares while requests are idle; 0: none.`,
-        ),
+        [names.audit]: {
+          schema: count(0).optional(),
+          default: String(auditedPerHour(service, audited)),
+          says: `Random records per hour of each of ${audited.join(', ')} that \`start\` re-reads and compares while requests are idle; 0: none. A lower limit lowers the default.`,
+        },
       }),
     },
     streams,
@@ -92,7 +92,7 @@ export function defineService<const N extends string>(service: Service<N>): Sour
     tables,
     lakeTables: lakeTablesOf(tables),
     schema: { says },
-    configure: values => ({ [name]: connectionOf(service, values, names) }) as Part<N>,
+    configure: values => ({ [name]: connectionOf(service, values, names, audited) }) as Part<N>,
     contradictions: () => [],
     connect: config => config[name],
     identityOf: config => {
@@ -114,8 +114,8 @@ export function defineService<const N extends string>(service: Service<N>): Sour
 }
 
 /** Without a setting: no more records of a stream than of the tickets of a help desk, and a twentieth of what the limits allow. */
-const auditedPerHour = ({ limits }: Pick<Service<string>, 'limits'>, audited: readonly string[]): number =>
-  Math.min(50, Math.round(perHourOf(limits) / 20 / audited.length));
+const auditedPerHour = (service: Service<string>, audited: readonly string[], values?: Values): number =>
+  Math.min(50, Math.round(perHourOf(service, values) / 20 / audited.length));
 
 /** How late a change may be listed, without a setting. */
 export const lookbackSecondsOf = ({ lookbackSeconds = 10 }: Pick<Service<string>, 'lookbackSeconds'>): number =>
@@ -130,6 +130,7 @@ function connectionOf(
   service: Service<string>,
   values: Values,
   names: Readonly<Record<'address' | 'key' | 'since' | 'lookback' | 'audit', string>>,
+  audited: readonly string[],
 ): Connection | undefined {
   const baseUrl = values[names.address] as URL | undefined;
   const key = values[names.key] as string | undefined;
@@ -143,7 +144,9 @@ function connectionOf(
     limits: limitsOf(service, values),
     lookbackMs: (values[names.lookback] as number) * 1000,
     sinceMs: values[names.since] as number,
-    ...(values[names.audit] !== undefined && { audit: { perHour: values[names.audit] as number } }),
+    ...(audited.length > 0 && {
+      audit: { perHour: (values[names.audit] as number | undefined) ?? auditedPerHour(service, audited, values) },
+    }),
     ...(isLong && { longestWaitMs: 60_000 }),
   };
 }

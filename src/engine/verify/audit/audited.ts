@@ -1,6 +1,6 @@
 /**
- * What the audit of a source reads. It follows from what the streams declare: a stream of which a sample can be compared is audited, and the
- * details of its records, if nothing else reads them again.
+ * What the audit of a source reads. It follows from what the streams declare: a stream of which a sample can be compared is audited, if its
+ * list shows the time of a change, and so are the details of its records.
  */
 import type { Declared, Stream } from '../../../sources/source.ts';
 import type { Context, OpenSource } from '../../context.ts';

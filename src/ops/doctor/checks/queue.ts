@@ -1,6 +1,6 @@
 /** Checks of the job queue, in Redis or PostgreSQL. A lost queue loses no data but delays all work. */
 
-import { failedDays } from '../../../engine/queue/bull.ts';
+import { failedDays } from '../../../engine/queue/job-queue.ts';
 import { reconcile } from '../../../engine/queue/reconcile.ts';
 import { isOlder, redisFailure, redisVersions, requireRedis } from '../../../engine/queue/redis.ts';
 import { noJobs } from '../../../engine/queue/worker.ts';
