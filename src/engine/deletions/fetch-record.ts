@@ -13,17 +13,17 @@ export const fewTries = 4;
 /** This many deletions are never a mass deletion, even if the table is small. */
 const fewDeleted = 20;
 
+/** The most deletions in a day that are no mass deletion, of so many rows. */
+export const mostInDay = ({ sweep }: Pick<Context, 'sweep'>, rows: number): number =>
+  Math.max(fewDeleted, Math.floor(rows * sweep.mostDeleted));
+
 /**
  * The most deletions that are accepted of a stream with so many live rows, less those that sweeps found in the day before: many
  * sweeps must not do what one may not. `accepts`: a person has confirmed a mass deletion, also one of that day.
  */
-export async function mostAccepted(
-  { pg, clock, sweep }: Context,
-  claim: Claim,
-  rows: number,
-  accepts: boolean,
-): Promise<number> {
+export async function mostAccepted(ctx: Context, claim: Claim, rows: number, accepts: boolean): Promise<number> {
   if (accepts) return Infinity;
+  const { pg, clock } = ctx;
   const found = await pg.query<{ lately: number }>(sql`
     select coalesce(sum(s.deleted), 0)::int as lately
     from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id and s.stream_key = ${claim.stream}
@@ -32,7 +32,7 @@ export async function mostAccepted(
       select max(o.id) from sync.stored_runs o join sync.stored_run_streams p on p.run_id = o.id and p.stream_key = ${claim.stream}
       where o.account_id = ${claim.account} and o.kind = 'sweep' and o.accept_deletions), 0)`);
   const { lately } = found.rows[0]!;
-  return Math.max(0, Math.max(fewDeleted, Math.floor((rows + lately) * sweep.mostDeleted)) - lately);
+  return Math.max(0, mostInDay(ctx, rows + lately) - lately);
 }
 
 /** Fetches one record and stores it. Returns Gone for a 404, and another error if the state of the record is unknown. */

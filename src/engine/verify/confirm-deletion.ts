@@ -8,7 +8,9 @@ import type { ListStream, Row } from '../../sources/source.ts';
 import { commitWork } from '../commit/commit.ts';
 import { sourceOf } from '../context.ts';
 import type { Client } from '../database/pool.ts';
+import { query, raw } from '../database/sql.ts';
 import { bury } from '../deletions/bury.ts';
+import { mostInDay } from '../deletions/fetch-record.ts';
 import { buriedBy } from '../deletions/lag.ts';
 import { wasThere } from '../deletions/was-there.ts';
 import { laneOf } from '../load/commit-reply.ts';
@@ -59,13 +61,27 @@ export async function noteGone(
       (await standingOf(client, claim.account, stream, [id], { askedMs, asOfMs, lock: repair })).get(id),
     // A row whose payload carries another id never existed at the source. Replica lag cannot explain its 404.
     isBelieved: async (client, ours) =>
-      stream.deletions === 'whole list' || ours.isItself === false || wasThere(ctx, stream, id, asOfMs, client),
+      (stream.deletions === 'whole list' ||
+        ours.isItself === false ||
+        (await wasThere(ctx, stream, id, asOfMs, client))) &&
+      (await mayDelete(look, stream)),
     markDeleted: (client, { nowMs }) =>
       bury(client, claim, stream, [id], {
         ...{ goneMs: buriedBy(source, asOfMs), beforeMs: asOfMs + 1, nowMs, lookbackMs: source.lookbackMs },
       }),
   };
   return noteAbsent(look, absent, { asOfMs, more });
+}
+
+/** Nobody looks at an audit: it deletes no more than sweeps may in a day, and nothing of a list whose deletions are unknown. */
+async function mayDelete({ ctx, claim }: Look, { key, deletions }: ListStream<Row>): Promise<boolean> {
+  if (claim.kind !== 'audit') return true;
+  if (typeof deletions === 'object') return false;
+  const dayAgo = new Date(ctx.clock.now() - 24 * 3_600_000);
+  const { live, lately } = await query(ctx.pg).row<{ live: number; lately: number }>`
+    select count(*) filter (where _deleted_at is null) as live, count(*) filter (where _deleted_at > ${dayAgo}) as lately
+    from ${raw(key)} where account_id = ${claim.account}`;
+  return lately < mostInDay(ctx, live + lately);
 }
 
 /** Books a fetch without a result, so that the run keeps its position. */

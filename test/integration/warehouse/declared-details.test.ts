@@ -440,6 +440,26 @@ test('an audit compares random issues and comments, and repairs what was changed
   ]);
 });
 
+test('an audit deletes no more than sweeps may in a day, and nothing of a list whose deletions are unknown', async () => {
+  const lost = async (tracker: Parameters<typeof opened>[0]) => {
+    await using s = await opened(tracker);
+    const names = Array.from({ length: 40 }, (_, i) => `i${i}`);
+    s.shows(...names.map((name, i) => one(name, i + 1)));
+    for (const name of names) s.details[`/issues/${name}/comments`] = [];
+    await s.both();
+    // The key has lost the right to read a single issue.
+    for (const name of names) Object.assign(s.details, { [`/issues/${name}`]: 404, [`/issues/${name}/comments`]: 404 });
+    for (let audit = 0; audit < 4; audit++) {
+      s.later(3600);
+      expect(await s.opensAudit()).toEqual(['comments', 'issues']);
+      await s.audits();
+    }
+    return (await s.buried()).length;
+  };
+  expect(await lost(byId)).toBe(20);
+  expect(await lost(trackerWith({ get: '/issues/:id', deletionsUnknown: 'It hides closed issues.' }))).toBe(0);
+});
+
 test('no audit begins while comments wait for the quota of the next day, though no run is open', async () => {
   await using s = await opened(byId, 0, 60_000);
   s.shows(one('a', 1));
