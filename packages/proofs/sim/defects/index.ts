@@ -100,10 +100,12 @@ const byDate = (send: Send) =>
 const writtenAtDate = (send: Send) => telling(send, ({ trueBy }) => ({ shownBy: trueBy }));
 
 /** What a page of a sweep does not show is gone, whatever the page proves, and nobody is asked. */
-const deletesAtOnce = `update helpdesk.tickets t set _deleted_at = $3
-  where t.account_id = $1 and $2 <> '' and $8 = 'default' and not t.spam and not t.trash and t._deleted_at is null
-    and greatest(t._observed_at, t._messages_as_of) < $3 and t.id <> all ($5)
-    and $4::float8 >= 0 and ($6::timestamptz is null or $6 < 'infinity') and ($7::timestamptz is null or $7 < 'infinity')`;
+const deletesAtOnce = ({ values }: Statement): Statement => ({
+  text: `update helpdesk.tickets t set _deleted_at = $2
+    where t.account_id = $1 and not t.spam and not t.trash and t._deleted_at is null
+      and greatest(t._observed_at, t._messages_as_of) < $2 and t.id <> all ($3)`,
+  values: [values[0], values.find(value => value instanceof Date), values.find(Array.isArray)],
+});
 
 /** Small, without anything that goes wrong by itself. */
 const small = ({ readings }: Plan): Partial<Plan> => ({
@@ -184,7 +186,7 @@ export const defects: Readonly<Record<string, Planted>> = {
       rewrite: statement =>
         statement.text.startsWith('insert into sync.deletion_candidates as s') &&
         statement.text.includes('helpdesk.tickets')
-          ? { ...statement, text: deletesAtOnce }
+          ? deletesAtOnce(statement)
           : statement,
     },
     by: /^I6:/,
