@@ -23,7 +23,7 @@ export const defects: readonly Defect[] = [
     file: 'src/engine/coverage/coverage.ts',
     changes: [
       ['import ', `${aloneWith('')}import `],
-      [`await client.query({\n    name: 'cover',`, `await apart.query({\n    name: 'cover',`],
+      ["query(client, 'cover')", "query(apart, 'cover')"],
     ],
   },
   {
@@ -31,10 +31,10 @@ export const defects: readonly Defect[] = [
     file: 'src/engine/runs/slots.ts',
     changes: [
       ['import ', `${aloneWith('')}import `],
-      ["byKey(\n      client,\n      'take slot'", "byKey(\n      apart,\n      'take slot'"],
+      ["byKey(client, 'take slot')", "byKey(apart, 'take slot')"],
       [
-        'if (rowCount === 0) return undefined;',
-        'if (rowCount === 0) return undefined;\n    await new Promise(done => setTimeout(done, 300));',
+        'if (taken === 0) return undefined;',
+        'if (taken === 0) return undefined;\n    await new Promise(done => setTimeout(done, 300));',
       ],
     ],
   },
@@ -52,18 +52,23 @@ export const defects: readonly Defect[] = [
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
 
+/** The file with the mistake. Throws where the text that it stands for is not there. */
+export async function mistaken({ name, file, changes }: Defect): Promise<string> {
+  let text = await readFile(join(root, file), 'utf8');
+  for (const [from, to] of changes) {
+    if (!text.includes(from)) throw new Error(`${name}: ${file} has no ${from}`);
+    text = text.replace(from, to);
+  }
+  return text;
+}
+
 /** The main.ts of a copy with the mistake. */
-export async function plant({ name, file, changes }: Defect, stack: AsyncDisposableStack): Promise<string> {
+export async function plant(defect: Defect, stack: AsyncDisposableStack): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'shelfdesk-planted-'));
   stack.defer(() => rm(folder, { recursive: true, force: true }));
   for (const part of ['src', 'jobs', 'migrations', 'schema', 'package.json'])
     await cp(join(root, part), join(folder, part), { recursive: true });
   for (const part of ['node_modules', 'packages']) await symlink(join(root, part), join(folder, part));
-  let text = await readFile(join(folder, file), 'utf8');
-  for (const [from, to] of changes) {
-    if (!text.includes(from)) throw new Error(`${name}: ${file} has no ${from}`);
-    text = text.replace(from, to);
-  }
-  await writeFile(join(folder, file), text);
+  await writeFile(join(folder, defect.file), await mistaken(defect));
   return join(folder, 'src/main.ts');
 }

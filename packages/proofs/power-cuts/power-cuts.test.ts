@@ -16,6 +16,7 @@ import { at, open, scripted, take } from '../../../test/support/scripted.ts';
 import { startSandbox } from '../../sandbox/src/server.ts';
 import { disagreements } from './agreement.ts';
 import { crewOf } from './crew.ts';
+import { defects, mistaken } from './defects.ts';
 import { live, makeDatabase } from './life.ts';
 import { type Machine, startMachine } from './machine.ts';
 import { standingOf } from './standing.ts';
@@ -25,6 +26,10 @@ const longOnLinux = { ...long, ...(process.platform !== 'linux' && { skip: true 
 const few = { tickets: 60, limits: { credits: 20_000, periodSeconds: 60, requestsPerSecond: 300 }, told: () => {} };
 
 const cuts = amount(3, 1);
+
+test.for(defects)('the program has what the mistake stands for: $name', async defect => {
+  expect(await mistaken(defect)).not.toBe('');
+});
 
 test(`after each power cut (${cuts}) rows and coverage agree, and nothing is refused`, longOnLinux, async () => {
   // A cut may meet a moment in which everything is on disk: then another life has to show what is lost.
