@@ -27,7 +27,7 @@ const ends = { world: 'two streams of a run, and how it ends' };
 export const plantedInClaims: Readonly<Record<string, Planted>> = {
   'streams of two sources that end at once do not wait for each other': {
     mistakes: runs(
-      "await byKey(client, 'lock run', 'select from sync.stored_runs where id = $1 for no key update', [run]);",
+      "await byKey(client, 'lock run').rows`select from sync.stored_runs where id = ${run} for no key update`;",
       '',
     ),
     foundIn: { race: 'worker 1 finishes tickets of run 1 under token 1, while worker 2 finishes books.shelves' },
@@ -45,28 +45,31 @@ export const plantedInClaims: Readonly<Record<string, Planted>> = {
   },
   'a commit takes any token that is not newer': {
     mistakes: sums(
-      "token = $3 and state = 'running' and ${counted} >= $9",
-      "token >= $3 and state = 'running' and ${counted} >= $9",
+      "token = ${claim.token} and state = 'running'\n        and ${raw(counted)} >= ${acknowledgedOf(claim)}\n      returning account_id",
+      "token >= ${claim.token} and state = 'running'\n        and ${raw(counted)} >= ${acknowledgedOf(claim)}\n      returning account_id",
     ),
     foundIn: stream,
   },
   'a stream that was returned may be committed to': {
-    mistakes: sums("token = $3 and state = 'running' and ${counted} >= $9", 'token = $3 and ${counted} >= $9'),
+    mistakes: sums(
+      "token = ${claim.token} and state = 'running'\n        and ${raw(counted)} >= ${acknowledgedOf(claim)}\n      returning account_id",
+      'token = ${claim.token}\n        and ${raw(counted)} >= ${acknowledgedOf(claim)}\n      returning account_id',
+    ),
     foundIn: stream,
   },
   'a live worker is robbed': {
     mistakes: claims(
-      's.job is distinct from $3 and (s.worker = $4 or sync.is_alive(s.worker)) as held',
-      's.job is distinct from $3 and s.worker = $4 as held',
+      's.job is distinct from ${by.job} and (s.worker = ${by.worker} or sync.is_alive(s.worker)) as held',
+      's.job is distinct from ${by.job} and s.worker = ${by.worker} as held',
     ),
     foundIn: stream,
   },
   'a worker robs itself': {
-    mistakes: claims('(s.worker = $4 or sync.is_alive(s.worker)) as held', 'sync.is_alive(s.worker) as held'),
+    mistakes: claims('(s.worker = ${by.worker} or sync.is_alive(s.worker)) as held', 'sync.is_alive(s.worker) as held'),
     foundIn: stream,
   },
   'a dead worker keeps its stream': {
-    mistakes: claims('and (s.worker = $4 or sync.is_alive(s.worker)) as held', 'as held'),
+    mistakes: claims('and (s.worker = ${by.worker} or sync.is_alive(s.worker)) as held', 'as held'),
     foundIn: stream,
   },
   'a stream that has ended is taken up': {
@@ -78,7 +81,7 @@ export const plantedInClaims: Readonly<Record<string, Planted>> = {
     foundIn: { world: 'two runs of a stream' },
   },
   'a run waits for one whose worker is dead': {
-    mistakes: claims('and (o.worker = $4 or sync.is_alive(o.worker))', ''),
+    mistakes: claims('and (o.worker = ${by.worker} or sync.is_alive(o.worker))', ''),
     foundIn: { world: 'two runs of a stream' },
   },
   'what is paused is taken up': {
@@ -86,7 +89,10 @@ export const plantedInClaims: Readonly<Record<string, Planted>> = {
     foundIn: { world: 'people pause' },
   },
   'a stream finishes twice': {
-    mistakes: claims("token = $3 and state = 'running' and ${counted} >= $11", 'token = $3 and ${counted} >= $11'),
+    mistakes: claims(
+      "token = ${claim.token} and state = 'running'\n          and ${raw(counted)} >=",
+      'token = ${claim.token}\n          and ${raw(counted)} >=',
+    ),
     foundIn: stream,
   },
   'who lost a stream returns it': {
@@ -112,8 +118,8 @@ export const plantedInClaims: Readonly<Record<string, Planted>> = {
   },
   'a run ends before its last stream': {
     mistakes: runs(
-      "where s.run_id = $1 and s.state in ('waiting', 'running'))\n     returning",
-      "where s.run_id = $1 and s.state in ('running'))\n     returning",
+      "where s.run_id = r.id and s.state in ('waiting', 'running'))\n    returning",
+      "where s.run_id = r.id and s.state in ('running'))\n    returning",
     ),
     foundIn: ends,
   },
@@ -143,7 +149,10 @@ export const plantedInClaims: Readonly<Record<string, Planted>> = {
     foundIn: { world: 'two streams of one source and one of another' },
   },
   'a proof builds upon what is lost': {
-    mistakes: sums("state = 'running' and ${counted} >= $9", "state = 'running' and $9::int >= 0"),
+    mistakes: sums(
+      "state = 'running'\n        and ${raw(counted)} >= ${acknowledgedOf(claim)}\n      returning account_id",
+      "state = 'running'\n      returning account_id",
+    ),
     foundIn: crash,
   },
   'what is rolled back is acknowledged': {
@@ -155,11 +164,14 @@ export const plantedInClaims: Readonly<Record<string, Planted>> = {
     foundIn: crash,
   },
   'an earlier slot is taken after a later one': {
-    mistakes: slots('slot >= $3 and slot < $6', 'slot = $3 and slot < $6'),
+    mistakes: slots('slot >= ${slot} and slot < ${latest(now)}', 'slot = ${slot} and slot < ${latest(now)}'),
     foundIn: slot,
   },
   'a slot of a wrong clock closes those before it': {
-    mistakes: slots('slot >= $3 and slot < $6', '(slot >= $3 or slot < $6 and false)'),
+    mistakes: slots(
+      'slot >= ${slot} and slot < ${latest(now)}',
+      '(slot >= ${slot} or slot < ${latest(now)} and false)',
+    ),
     foundIn: slot,
   },
   'a slot opens a run beside an open one': {
@@ -173,11 +185,11 @@ export const plantedInClaims: Readonly<Record<string, Planted>> = {
     },
   },
   'who takes up does not hold the row': {
-    mistakes: claims('\n       for update of s', ''),
+    mistakes: claims('\n      for update of s', ''),
     foundIn: { race: 'takes up tickets of run 1 as job a, while a person ends run 1' },
   },
   'two take up without the lock of the account': {
-    mistakes: [...claims('\n       for update of s', ''), ...unlocked],
+    mistakes: [...claims('\n      for update of s', ''), ...unlocked],
     foundIn: { race: 'takes up tickets of run 1 as job a, while worker 2 takes up tickets of run 1 as job b' },
   },
 };
