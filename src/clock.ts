@@ -17,8 +17,11 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   sleep: async (ms, signal) => {
+    const untilMs = performance.now() + ms;
     try {
-      await delay(ms, undefined, signal ? { signal } : {});
+      // A timer counts from the last turn of the event loop, so it may end a little early.
+      do await delay(Math.ceil(untilMs - performance.now()), undefined, signal ? { signal } : {});
+      while (performance.now() < untilMs);
     } catch (error) {
       throw signal?.aborted ? signal.reason : error;
     }

@@ -139,6 +139,18 @@ test('the lanes above it are not paced, and it makes up for what they took', () 
   expect(grants(ledger, 10, 'interactive')).toEqual(Array(10).fill(3500));
 });
 
+test('a request of backfill that asks a little early leaves no mark, and one that another has overtaken does', () => {
+  const ledger = slow();
+  grants(ledger, 7, 'backfill');
+  const { waitMs } = ledger.ask(1, 'backfill', 'next');
+  const dueMs = 3500 + waitMs;
+  expect(ledger.at(dueMs - 1).ask(1, 'backfill', 'next').waitMs).toBe(1);
+  expect(ledger.state.waits).toEqual([]);
+  expect(ledger.at(dueMs).ask(1, 'backfill', 'other').waitMs).toBe(0);
+  expect(ledger.at(dueMs).ask(1, 'backfill', 'next').waitMs).toBeGreaterThan(20);
+  expect(ledger.state.waits).toMatchObject([{ id: 'next' }]);
+});
+
 test('the sweep keeps to the same pace as backfill, and gets the share that was set while that waits', () => {
   const alone = slow();
   expect(grants(alone, 8, 'sweep')).toEqual([...Array(6).fill(0), 3500, 4500]);

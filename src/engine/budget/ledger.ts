@@ -189,7 +189,9 @@ const catchUpMs = 3500;
  * Backfill and sweep wait this long before they store a mark, once per request: at an even pace each of their requests
  * waits.
  */
-const unmarkedMs = 2000;
+const unmarkedMs = 3000;
+/** A request may ask this early, because the time of the database is estimated: that is no second wait. */
+const earlyMs = 20;
 
 /** Credits that come back, or the reply to a request in flight. */
 export type Awaited = 'credits' | 'reply';
@@ -231,7 +233,10 @@ export function acquire(before: State, now: Moment, ask: Ask, rules: Rules): Acq
   }
   // At an even pace nearly every request would write the state twice. Without a mark, a request that comes meanwhile
   // may go first, once.
-  if (isSlow(ask.lane) && sinceMs === nowMs && freeMs - nowMs <= unmarkedMs)
+  const isMarked = waits.length < state.waits.length;
+  const isBrief =
+    freeMs - nowMs <= (sinceMs === nowMs ? unmarkedMs : earlyMs) && freeMs - sinceMs <= unmarkedMs + earlyMs;
+  if (isSlow(ask.lane) && !isMarked && isBrief)
     return { state: before, granted: false, waitUntilMs: freeMs, expected, unmarked: sinceMs };
   const waitUntilMs = Math.min(freeMs, nowMs + patienceMs);
   const mark = { id: ask.id, lane: ask.lane, cost: ask.cost, sinceMs, untilMs: waitUntilMs + graceMs };

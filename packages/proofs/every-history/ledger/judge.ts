@@ -13,7 +13,7 @@ import type { Words, World } from './worlds.ts';
 const order: readonly Lane[] = ['interactive', 'fresh', 'backfill', 'sweep'];
 /** The longest time until a waiting process asks again, and for an even pace. */
 const patienceMs = 5000;
-const unmarkedMs = 2000;
+const unmarkedMs = 3000;
 /** What an even pace may make up for. */
 const catchUpMs = 3500;
 /** No answer, however wrong, stops us for longer. */

@@ -296,8 +296,11 @@ export function ask(had: Log, now: Moment, wanted: Ask, rules: Rules): { log: Lo
     const waitUntilMs = nowMs + Math.min(waitMs, rules.periodMs + rules.timeoutMs);
     return { log: { ...log, marks }, told: { granted: false, waitUntilMs, expected, tooLong: true } };
   }
-  if (isSlow(lane) && sinceMs === nowMs && waitMs <= 2000)
-    return { log: had, told: { granted: false, waitUntilMs: freeMs, expected, unmarked: nowMs } };
+  const mayStayUnmarked = isSlow(lane) && !log.marks.some(one => one.id === id);
+  const asksFirst = sinceMs === nowMs;
+  const asksEarly = waitMs <= 20 && nowMs - sinceMs + waitMs <= 3020;
+  if (mayStayUnmarked && (asksFirst ? waitMs <= 3000 : asksEarly))
+    return { log: had, told: { granted: false, waitUntilMs: freeMs, expected, unmarked: sinceMs } };
   const waitUntilMs = nowMs + Math.min(waitMs, 5000);
   const mark = { id, lane, cost, sinceMs, untilMs: waitUntilMs + 2000 };
   return { log: { ...log, marks: [...marks, mark] }, told: { granted: false, waitUntilMs, expected } };
