@@ -29,6 +29,17 @@ const fields: readonly Field[] = [
 
 /** Why an expression cannot be a schedule, as the end of a sentence that begins with the name of its setting. */
 export function cronFault(expression: string): string | undefined {
+  // The accounts of a file usually have the same, and the file is read each minute.
+  if (!known.has(expression)) {
+    if (known.size >= mostKnown) known.clear();
+    known.set(expression, faultOf(expression));
+  }
+  return known.get(expression);
+}
+const known = new Map<string, string | undefined>();
+const mostKnown = 1000;
+
+function faultOf(expression: string): string | undefined {
   const given = expression.split(/ +/);
   if (/[^\S ]/.test(expression)) return 'has a tab or a line break between its fields: write blanks';
   if (given.length < 5 || given.length > 6)

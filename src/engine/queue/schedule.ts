@@ -70,7 +70,7 @@ export interface Timetable {
   readonly expression: string;
   readonly task: ScheduledTask;
   /** The due times within this minute. */
-  dueIn(minute: number): number[];
+  dueIn(minute: number): readonly number[];
   /** The last due time in (`afterMs`, `nowMs`]. */
   lastDue(nowMs: number, afterMs: number): number | undefined;
 }
@@ -97,12 +97,14 @@ export function timetables(times: Times, streams: readonly Stream[], ring: () =>
       // All seconds of a minute have the same local minute, so one second is checked for all.
       const askDueIn = (minute: number) => {
         const slots = seconds.map(second => minute + second * 1000);
-        return task.match(new Date(slots[0]!)) && !isRepeated(slots[0]!) ? slots : [];
+        return task.match(new Date(slots[0]!)) && !isRepeated(slots[0]!) ? slots : none;
       };
       const known = knownOf(`${expression} ${times.timeZone}`);
-      const dueIn = (minute: number) => {
-        const slots = known.get(minute) ?? askDueIn(minute);
-        if (known.size >= keptMinutes) known.clear();
+      const dueIn = (minute: number): readonly number[] => {
+        const before = known.get(minute);
+        if (before) return before;
+        if (known.size >= mostKnown) known.clear();
+        const slots = askDueIn(minute);
         known.set(minute, slots);
         return slots;
       };
@@ -122,18 +124,19 @@ export function timetables(times: Times, streams: readonly Stream[], ring: () =>
 }
 
 /**
- * The due times by minute, of all timetables with these times. Each look needs the minutes of the last hour, node-cron takes
- * 0.04 ms for one, and accounts usually have the same times.
+ * The due times by minute, of all timetables with these times. The first look of an account needs the minutes since the last time,
+ * which may be a month ago. node-cron takes 0.01 ms for one, and accounts usually have the same times.
  */
-function knownOf(times: string): Map<number, number[]> {
-  const known = allKnown.get(times) ?? new Map<number, number[]>();
+function knownOf(times: string): Map<number, readonly number[]> {
+  const known = allKnown.get(times) ?? new Map<number, readonly number[]>();
   allKnown.set(times, known);
   return known;
 }
-const allKnown = new Map<string, Map<number, number[]>>();
+const allKnown = new Map<string, Map<number, readonly number[]>>();
 
-/** Cached minutes: more than one search needs. */
-const keptMinutes = 100;
+/** More minutes than one search needs. */
+const mostKnown = longestMs / minuteMs + 60;
+const none: readonly number[] = [];
 
 const minuteOf = (ms: number) => Math.floor(ms / minuteMs) * minuteMs;
 
