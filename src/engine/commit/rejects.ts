@@ -152,7 +152,7 @@ export const isFarAhead = (time: string, now: string): string => `${time} > ${no
 
 /** Ids that are due for a fetch, the longest due first. A retry that a clock far ahead put off is due too. */
 export const dueRejects = (db: pg.Pool, claim: Key, now: Date): Promise<string[]> =>
-  query(db).values<string>`
+  byKey(db, 'due rejects').values<string>`
     select ask_id from sync.rejects
     where account_id = ${claim.account} and stream_key = ${claim.stream} and cleared_at is null
       and (next_try_at <= ${now} or next_try_at is not null and last_seen_at > ${now}::timestamptz + ${raw(farAhead)})

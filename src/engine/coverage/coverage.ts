@@ -11,6 +11,7 @@ import type { Ms, Range, Walk } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { command } from '../runs/pauses.ts';
 import { wasBeside } from '../runs/runs.ts';
+import { type KnownPages, type PagesRow, pagesIn, selectPages } from './pages.ts';
 
 type Key = Pick<Claim, 'account' | 'stream'>;
 
@@ -78,20 +79,24 @@ export interface Position {
   redundant: boolean;
   firstLoad: boolean;
   walk: Walk | undefined;
+  pages: KnownPages;
 }
 
 /** Where a sync resumes: the high-water mark, or `since` in an empty warehouse. A backfill reads the gaps below it. */
 export async function readPosition(db: Queryable, key: Key, list: string, fromTheBeginning = false): Promise<Position> {
-  const row = await byKey(db, 'position').first<WalkRow & { from_ms: Ms; redundant: boolean; first_load: boolean }>`
+  type PositionRow = WalkRow & PagesRow & { from_ms: Ms; redundant: boolean; first_load: boolean };
+  const row = await byKey(db, 'position').first<PositionRow>`
     select extract(epoch from coalesce(upper(c.covered * tstzmultirange(tstzrange(s.since, null))), s.since))::float8 * 1000 as from_ms,
-      c.redundant, isempty(c.covered) as first_load, ${placeOfWalk}
+      c.redundant, isempty(c.covered) as first_load, ${placeOfWalk}, p.*
     from sync.coverage c
     join sync.accounts a using (account_id)
+    cross join lateral (${selectPages(key, list)}) p
     cross join lateral (select case when ${fromTheBeginning} then '1970-01-01T00:00:00Z' else coalesce(c.since, a.since) end as since) s
     left join sync.walks w on (w.account_id, w.stream_key, w.list, w.until) = (c.account_id, c.stream_key, c.list, 'infinity')
     where (c.account_id, c.stream_key, c.list) = ${keyOf(key, list)}`;
   if (row === undefined) throw new Error(`list ${list} of ${nameOfKey(key.stream)} is not registered`);
-  return { fromMs: row.from_ms, redundant: row.redundant, firstLoad: row.first_load, walk: walkOf(row) };
+  const { from_ms: fromMs, redundant, first_load: firstLoad } = row;
+  return { fromMs, redundant, firstLoad, walk: walkOf(row), pages: pagesIn(row) };
 }
 
 /** SQL: the columns of a WalkRow, of the walk `w`. */
@@ -220,8 +225,8 @@ export async function placeWalk(
 ): Promise<void> {
   const end = until === undefined ? 'infinity' : new Date(until);
   if (walk === null) {
-    await client.query(sql`
-      delete from sync.walks where (account_id, stream_key, list) = ${keyOf(claim, list)} and until = ${end}`);
+    await byKey(client, 'walk is over').count`
+      delete from sync.walks where (account_id, stream_key, list) = ${keyOf(claim, list)} and until = ${end}`;
     return;
   }
   await query(client, 'place walk').count`

@@ -17,16 +17,32 @@ export interface KnownPages {
   readonly provenMs: Ms | undefined;
 }
 
-export async function readPages(db: Queryable, { account, stream }: Key, list: string): Promise<KnownPages> {
+export interface PagesRow {
+  readonly size: number | null;
+  readonly varies: boolean;
+  readonly others_vary: boolean;
+  readonly proven_ms: Ms | null;
+}
+
+/** SQL: a PagesRow. */
+export function selectPages({ account, stream }: Key, list: string) {
   const own = sql`filter (where (stream_key, list) = (${stream}, ${list}))`;
-  type Row = { size: number | null; varies: boolean; others_vary: boolean; proven_ms: Ms | null };
-  const { size, varies, others_vary, proven_ms } = await byKey(db, 'pages').row<Row>`
+  return sql`
     select coalesce(min(page_size) ${own}, min(page_size)) as size, coalesce(bool_or(pages_vary) ${own}, false) as varies,
       coalesce(bool_or(pages_vary), false) as others_vary,
       extract(epoch from min(ends_proven_through) ${own})::float8 * 1000 as proven_ms
     from sync.coverage where account_id = ${account} and source = ${sourceOfKey(stream)}`;
-  return { size: size ?? undefined, varies, othersVary: others_vary, provenMs: proven_ms ?? undefined };
 }
+
+export const pagesIn = ({ size, varies, others_vary, proven_ms }: PagesRow): KnownPages => ({
+  size: size ?? undefined,
+  varies,
+  othersVary: others_vary,
+  provenMs: proven_ms ?? undefined,
+});
+
+export const readPages = async (db: Queryable, key: Key, list: string): Promise<KnownPages> =>
+  pagesIn(await byKey(db, 'pages').row<PagesRow>`${selectPages(key, list)}`);
 
 /** Pages of this list show fewer records than they are asked for. */
 export async function noteSize(
@@ -58,18 +74,18 @@ const proven = raw(`covered - tstzmultirange(tstzrange(coalesce(ends_proven_thro
 
 /** Takes back what the lists of this stream claim beyond their proven ends, once another list of the source has short pages. */
 export async function adoptPages(db: Queryable, { account, stream }: Key): Promise<void> {
-  await db.query(sql`
+  await byKey(db, 'adopt pages').count`
     update sync.coverage set covered = ${proven}, page_size = known.size
     from (
       select min(page_size) as size from sync.coverage where account_id = ${account} and source = ${sourceOfKey(stream)}) known
-    where (account_id, stream_key) = (${account}, ${stream}) and page_size is null and known.size is not null`);
+    where (account_id, stream_key) = (${account}, ${stream}) and page_size is null and known.size is not null`;
 }
 
 /** A list was read to its end for certain. */
 export async function noteProven(db: Queryable, { account, stream }: Key, list: string): Promise<void> {
-  await db.query(sql`
+  await byKey(db, 'end is proven').count`
     update sync.coverage set ends_proven_through = upper(covered)
-    where (account_id, stream_key, list) = (${account}, ${stream}, ${list}) and not isempty(covered)`);
+    where (account_id, stream_key, list) = (${account}, ${stream}, ${list}) and not isempty(covered)`;
 }
 
 /** Pages of the source are as long as known: what its lists claim ended where they end. `areWhole`: they are as asked for. */

@@ -80,8 +80,9 @@ export async function storeNames(
   { text, asked, at }: { text: string; asked: readonly string[]; at: { nowMs: Ms; asOfMs: Ms } },
 ): Promise<void> {
   const shown = many ? `$1::jsonb -> '${embed}'` : `jsonb_build_array($1::jsonb -> '${embed}')`;
-  await client.query(
-    `insert into ${table} as t (account_id, id, name, _first_seen_at, _synced_at, _observed_at, _payload)
+  await client.query({
+    name: `names of ${table}`,
+    text: `insert into ${table} as t (account_id, id, name, _first_seen_at, _synced_at, _observed_at, _payload)
 select $2, id, s.record ->> 'name', $3, $3, $4, s.record
 from unnest($5::text[]) as asked (id)
 full join (select distinct on (1) record ->> 'id' as id, record from ${elements(shown)} as e (record) where jsonb_typeof(record -> 'id') = 'string') s using (id)
@@ -92,8 +93,8 @@ on conflict (account_id, id) do update set
   _observed_at = excluded._observed_at,
   _payload = coalesce(excluded._payload, t._payload)
 where t._observed_at is null or t._observed_at < excluded._observed_at`,
-    [text, account, new Date(at.nowMs), new Date(at.asOfMs), asked],
-  );
+    values: [text, account, new Date(at.nowMs), new Date(at.asOfMs), asked],
+  });
 }
 
 /**

@@ -25,8 +25,9 @@ export async function endsOf<T extends Row>(
   of: Key,
   stream: ListStream<T>,
   list: string,
+  told?: KnownPages,
 ): Promise<Ends & KnownPages> {
-  const pages = await readPages(ctx.pg, of, list);
+  const pages = told ?? (await readPages(ctx.pg, of, list));
   const known = stream.read === readWhole ? await idsOfLive(ctx.pg, of.account, stream, 0) : undefined;
   const isDoubted = pages.provenMs === undefined || (pages.othersVary && !pages.varies);
   const { byOffset = false } = stream.paging;

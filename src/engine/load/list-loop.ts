@@ -10,7 +10,7 @@ import { commitWork, type Proven } from '../commit/commit.ts';
 import { dueRejects, openSince } from '../commit/rejects.ts';
 import { type Context, type Outcome, sourceOf } from '../context.ts';
 import { nextGap, readPosition } from '../coverage/coverage.ts';
-import { adoptPages, noteLook, notePages, noteProven } from '../coverage/pages.ts';
+import { adoptPages, type KnownPages, noteLook, notePages, noteProven } from '../coverage/pages.ts';
 import { copiesDiffer, hasRipe, isSettled, settleTies, takenBack } from '../coverage/ties.ts';
 import { transaction } from '../database/pool.ts';
 import { settleAbsence, type WholeList } from '../deletions/absence.ts';
@@ -100,6 +100,8 @@ interface Part {
   readonly walk: Walk | undefined;
   readonly cuts?: Cuts | undefined;
   readonly ends?: Ends;
+  /** What is known about the pages of the list. Default: it is asked. */
+  readonly pages?: KnownPages | undefined;
 }
 
 /** Reads the parts of each list, then fetches the rejects that are due. */
@@ -170,9 +172,9 @@ const togetherMs = 5000;
 const freshMs = 100;
 
 /** Reads a part again with what was learned of its pages meanwhile. */
-export async function readAnew(...of: Parameters<typeof readPart>): Promise<PartRead> {
+export async function readAnew(job: Job, list: string, part: Part): Promise<PartRead> {
   for (;;) {
-    const read = await readPart(...of);
+    const read = await readPart(job, list, { ...part, pages: undefined });
     if (!read.pages) return read;
   }
 }
@@ -194,7 +196,7 @@ async function readPart(job: Job, list: string, part: Part): Promise<PartRead> {
   const { fromMs, untilMs, firstLoad = false, walk } = part;
   const { lookbackMs } = sourceOf(ctx, stream.source);
   const cuts = part.cuts ?? (await stream.cuts?.(ctx.pg, claim));
-  const ends = part.ends ?? (await endsOf(ctx, claim, stream, list));
+  const ends = part.ends ?? (await endsOf(ctx, claim, stream, list, part.pages));
   const options = { ...stream.paging, lookbackMs, firstLoad, walk, until: untilMs, cuts, ends };
   const reading = inFewer(stream.read, fromMs, options);
   const met = nothingMet(stream);

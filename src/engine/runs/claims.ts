@@ -8,7 +8,7 @@ import { acknowledgedOf, counted } from '../commit/acknowledged.ts';
 import { byKey, transaction, withPlansByKey } from '../database/pool.ts';
 import { query, raw, sql } from '../database/sql.ts';
 import { nameOfKey, type StreamKey } from '../database/stream-key.ts';
-import { addressesOf, type Bound, boundElsewhere } from './accounts/accounts.ts';
+import { addressesIn, type Bound, boundElsewhere } from './accounts/accounts.ts';
 import { closeRun, isApart, outcome, type RunKind, readerClass, withAccountByKey } from './runs.ts';
 
 export interface Claim {
@@ -62,6 +62,7 @@ export async function takeUp(db: pg.Pool, key: Work, by: Claimant, time: () => D
       select s.state, r.kind, r.again,
         s.state = 'running' and s.job is distinct from ${by.job} and (s.worker = ${by.worker} or sync.is_alive(s.worker)) as held,
         sync.is_paused(s.account_id, s.stream_key) as paused, k.source,
+        (select array_agg(array[b.source, b.address]) from sync.sources b where b.account_id = s.account_id) as addresses,
         (select coalesce(string_agg(f.full_rule, ' ' order by f.full_rule collate "C"), '') from sync.field_rules f where f.account_id = s.account_id) as rules,
         -- A stream that is read belongs to an open run: those are few, and the past runs of the stream are many.
         (select o.run_id from (
@@ -83,8 +84,8 @@ export async function takeUp(db: pg.Pool, key: Work, by: Claimant, time: () => D
         'Start this process anew, with FIELD_RULES as the warehouse has it.',
       );
     const source = by.bound?.find(({ name }) => name === found.source);
-    const addresses = source === undefined ? undefined : await addressesOf(client, key.account);
-    const elsewhere = addresses && boundElsewhere(addresses, key.account, [source!]);
+    const addresses = addressesIn(found.addresses);
+    const elsewhere = source && boundElsewhere(addresses, key.account, [source]);
     if (elsewhere !== undefined) throw elsewhere;
     if (found.paused || found.busy !== null) {
       // The previous claimant may have died.
@@ -98,7 +99,7 @@ export async function takeUp(db: pg.Pool, key: Work, by: Claimant, time: () => D
         worker = ${by.worker}, job = ${by.job}, waits_for = null
       where run_id = ${key.run} and stream_key = ${key.stream}
       returning token`;
-    const binds = addresses?.has(found.source) === false ? source : undefined;
+    const binds = addresses.has(found.source) ? undefined : source;
     return { taken: { ...key, kind: found.kind, again: found.again, token, ...(binds && { binds }) } };
   });
 }
@@ -169,12 +170,15 @@ export async function finish(
     db,
     async client => {
       const finished = await byKey(client, 'finish').count`
-        update sync.stored_run_streams set state = ${state}, finished_at = ${now}, error = ${error}, remedy = ${remedy}, exit_code = ${exitCode},
-          credits = credits + ${end.credits}, deferred_until = ${deferredUntil}, answer = ${answer}, failing_since = ${failingSince}
-        where run_id = ${claim.run} and stream_key = ${claim.stream} and token = ${claim.token} and state = 'running'
-          and ${raw(counted)} >= ${acknowledgedOf(claim)}`;
+        with ended as (
+          update sync.stored_run_streams set state = ${state}, finished_at = ${now}, error = ${error}, remedy = ${remedy}, exit_code = ${exitCode},
+            credits = credits + ${end.credits}, deferred_until = ${deferredUntil}, answer = ${answer}, failing_since = ${failingSince}
+          where run_id = ${claim.run} and stream_key = ${claim.stream} and token = ${claim.token} and state = 'running'
+            and ${raw(counted)} >= ${acknowledgedOf(claim)}
+          returning run_id)
+        select from ended e cross join lateral (select from sync.stored_runs where id = e.run_id for no key update) locked`;
       if (finished === 0) throw new FencedOff(`stream ${nameOfKey(claim.stream)} of run ${claim.run}`);
-      await closeRun(client, claim.run, now, ended);
+      await closeRun(client, claim.run, now, ended, true);
     },
     `begin; ${withPlansByKey}`,
   );

@@ -5,7 +5,7 @@
 import type pg from 'pg';
 import { isAway, messageOf, UsageError } from '../../errors.ts';
 import { liveWorkers } from '../../status/workers.ts';
-import { type Client, withPlansForValues } from '../database/pool.ts';
+import { byKey, type Client, withPlansForValues } from '../database/pool.ts';
 import { query, sql } from '../database/sql.ts';
 import { type CertifiedStream, certify, type HandedRun, handOffId } from './certificate.ts';
 
@@ -79,7 +79,8 @@ const clockToleranceMs = 5000;
  * decision must not keep the run from ending: it withholds the hand-off until the next run ends.
  */
 export async function noteHandOffs(client: Client, account: string, run: number, now: Date): Promise<void> {
-  const { rows: asked } = await client.query(sql`select from sync.hand_off_settings where account_id = ${account}`);
+  const asked = await byKey(client, 'hand-offs wanted').rows`
+    select from sync.hand_off_settings where account_id = ${account}`;
   if (asked.length === 0) return;
   const why = await attempt(client, async () => {
     // A message may not be sent for a commit that a power cut takes back.

@@ -177,11 +177,10 @@ export const othersWait = (
   db: pg.Pool,
   { account, run, stream }: { account: string; run: number; stream: StreamKey },
 ): Promise<boolean> =>
-  query(db).value`
+  byKey(db, 'others wait').value`
     select exists (
-    select from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id
-    where r.account_id = ${account} and r.state = 'running' and r.id <> ${run} and s.stream_key = ${stream} and s.waits_for = ${run}
-      and s.state = 'waiting') as wait`;
+      select from ${openRuns(account)} cross join ${itsStreams('s')}
+      where r.id <> ${run} and s.stream_key = ${stream} and s.waits_for = ${run} and s.state = 'waiting') as wait`;
 
 /** The open runs of the account. They are few, and the streams of past runs are many, so these are found first. */
 export const openRuns = (account: string) =>
@@ -364,20 +363,21 @@ export async function endRun(db: pg.Pool, run: number, now: Date, error: unknown
 
 /**
  * A run ends with its last stream, or immediately when a person interrupts it. If a source refuses the token, its
- * waiting streams do not start. `ended`: how the stream ended that has just done so. The end of a run also writes
- * its hand-off, so this is the last step of its transaction.
+ * waiting streams do not start. `ended`: how the stream ended that has just done so; `isLocked`: the statement that ended it
+ * has locked the run. The end of a run also writes its hand-off, so this is the last step of its transaction.
  */
 export async function closeRun(
   client: Client,
   run: number,
   now: Date,
   ended?: Pick<Ended, 'exitCode' | 'denied'>,
+  isLocked = false,
 ): Promise<void> {
   const stops = ended?.exitCode === exitCodes.interrupted || (ended?.exitCode === exitCodes.refused && !ended.denied);
   if (stops) await endWaiting(client, run, now, ended.exitCode);
   // Streams of two sources may end at once. Each would see the other one as running, and the run would never end. So the
-  // second one waits here for the commit of the first. A statement of its own, because the next one must see that commit.
-  await byKey(client, 'lock run').rows`select from sync.stored_runs where id = ${run} for no key update`;
+  // second one waits here for the commit of the first. A statement before, because the next one must see that commit.
+  if (!isLocked) await byKey(client, 'lock run').rows`select from sync.stored_runs where id = ${run} for no key update`;
   const accounts = await byKey(client, 'close run').values<string>`
     update sync.stored_runs r set finished_at = ${now},
       state = (select case

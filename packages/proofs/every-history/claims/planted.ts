@@ -26,8 +26,8 @@ const ends = { world: 'two streams of a run, and how it ends' };
 
 export const plantedInClaims: Readonly<Record<string, Planted>> = {
   'streams of two sources that end at once do not wait for each other': {
-    mistakes: runs(
-      "await byKey(client, 'lock run').rows`select from sync.stored_runs where id = ${run} for no key update`;",
+    mistakes: claims(
+      'cross join lateral (select from sync.stored_runs where id = e.run_id for no key update) locked',
       '',
     ),
     foundIn: { race: 'worker 1 finishes tickets of run 1 under token 1, while worker 2 finishes books.shelves' },
@@ -90,8 +90,8 @@ export const plantedInClaims: Readonly<Record<string, Planted>> = {
   },
   'a stream finishes twice': {
     mistakes: claims(
-      "token = ${claim.token} and state = 'running'\n          and ${raw(counted)} >=",
-      'token = ${claim.token}\n          and ${raw(counted)} >=',
+      "token = ${claim.token} and state = 'running'\n            and ${raw(counted)} >=",
+      'token = ${claim.token}\n            and ${raw(counted)} >=',
     ),
     foundIn: stream,
   },

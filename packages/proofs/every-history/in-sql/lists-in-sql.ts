@@ -122,7 +122,8 @@ const resumed: Compare = async pool => {
           const above = isFirst ? set : set & ~bits(0, since);
           const from = above === 0 ? (isFirst ? 0 : toMs(since)) : toMs(topOf(above));
           same(`${account}, ${set}: from`, fromMs, from);
-          same(`${account}, ${set}`, more, { redundant: set % 3 === 0, firstLoad: set === 0, walk: undefined });
+          const pages = { size: undefined, varies: false, othersVary: false, provenMs: undefined };
+          same(`${account}, ${set}`, more, { redundant: set % 3 === 0, firstLoad: set === 0, walk: undefined, pages });
           same(`${account}, ${set}`, await keeping.isRedundant(client, claim, 'default'), set % 3 === 0);
         }
       const place = (walk: Walk | null, until?: number) => keeping.placeWalk(client, claim, 'default', walk, until);

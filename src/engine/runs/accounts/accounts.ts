@@ -1,7 +1,7 @@
 /** An account, and the addresses of the sources that it is bound to. */
 import type pg from 'pg';
 import { UsageError, unlessMoved } from '../../../errors.ts';
-import type { Client } from '../../database/pool.ts';
+import type { Queryable } from '../../database/pool.ts';
 import { query, sql } from '../../database/sql.ts';
 
 /** A configured source: its address, the setting that holds the address, and its label. */
@@ -33,7 +33,7 @@ export async function nameAccount(db: pg.Pool, account: string, sources: readonl
  * that nothing was read from binds nothing. Rows of one help desk say nothing about another, and shared coverage would
  * claim ranges that were never read. Throws UsageError if another process has bound the account elsewhere meanwhile.
  */
-export async function bindSource(client: Pick<Client, 'query'>, account: string, source: Bound): Promise<void> {
+export async function bindSource(client: Queryable, account: string, source: Bound): Promise<void> {
   await client.query(sql`
     insert into sync.sources (account_id, source, address) values (${account}, ${source.name}, ${source.address.href}) on conflict do nothing`);
   // Of two concurrent transactions, the second waits for the first and then sees its row.
@@ -42,11 +42,16 @@ export async function bindSource(client: Pick<Client, 'query'>, account: string,
 }
 
 /** The addresses that the account is bound to, by source. */
-export async function addressesOf(db: Pick<pg.Pool, 'query'>, account: string): Promise<ReadonlyMap<string, URL>> {
-  const { rows } = await db.query<{ source: string; address: string }>(sql`
-    select source, address from sync.sources where account_id = ${account}`);
-  return new Map(rows.map(({ source, address }) => [source, new URL(address)]));
+export async function addressesOf(db: Queryable, account: string): Promise<ReadonlyMap<string, URL>> {
+  return addressesIn(
+    await query(db).value<[string, string][] | null>`
+      select array_agg(array[source, address]) from sync.sources where account_id = ${account}`,
+  );
 }
+
+/** Of pairs of source and address. */
+export const addressesIn = (pairs: readonly [string, string][] | null): ReadonlyMap<string, URL> =>
+  new Map(pairs?.map(([source, address]) => [source, new URL(address)]));
 
 /**
  * The error if the settings name another address than the account is bound to. Addresses of this machine are tests, and
