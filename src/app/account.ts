@@ -101,7 +101,7 @@ export async function openAccountOn(
 ): Promise<Account> {
   await using stack = new OpenStack();
   requireSource(config);
-  keepHeapSmall();
+  stack.defer(keepHeapSmall());
   const log = ground.log.child({ account: config.account });
   let presence: Presence | undefined;
   const ctx = stack.use(openContext(config, ground.warehouse, { log, signal, sender: () => presence?.id }));
@@ -124,18 +124,24 @@ export async function openAccountOn(
 /**
  * No flag of the start: with it Node would compile its own modules anew, which is a large part of a short command. A limit that a
  * collection of the start has left holds until the next one, and that may come late: bytes of pages would fill up to 40 MB first.
- * So a process that lives on collects once.
+ * So a process that lives on collects once. Replies of many accounts wait at one time, and a low limit would walk them again and
+ * again: a seventh of the work of a process at the full budget of 100 accounts.
  */
-function keepHeapSmall(): void {
-  if (isKeptSmall) return;
-  isKeptSmall = true;
-  setFlagsFromString('--heap-growing-percent=30');
-  setTimeout(() => {
-    setFlagsFromString('--expose-gc');
-    runInNewContext('gc()');
-  }, 1000).unref();
+function keepHeapSmall(): () => Promise<void> {
+  opened++;
+  setFlagsFromString(`--heap-growing-percent=${opened < many ? 30 : 100}`);
+  if (!isCollected)
+    setTimeout(() => {
+      setFlagsFromString('--expose-gc');
+      runInNewContext('gc()');
+    }, 1000).unref();
+  isCollected = true;
+  return async () => void opened--;
 }
-let isKeptSmall = false;
+/** Accounts that are open in this process. */
+let opened = 0;
+const many = 20;
+let isCollected = false;
 
 /** Pauses streams that a field rule leaves out whole. Stored rows stay unchanged until `warehouse fields apply`. */
 async function keepRules({ pg, account, clock, log }: Context, { fieldRules }: Config): Promise<void> {

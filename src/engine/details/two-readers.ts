@@ -21,7 +21,7 @@ const backlogMaxAgeMs = 60_000;
 /** How long a record of the backlog may wait for others, to be committed with them. */
 const togetherMs = 10_000;
 /** Interval for polling fresh changes while a backlog is read. Changes stored by this process wake the reader at once. */
-const lookMs = 5000;
+const lookMs = 10_000;
 
 /** State of the job. */
 export interface Job {

@@ -9,7 +9,7 @@ import { query, raw } from '../database/sql.ts';
 import type { Heard } from '../http/send.ts';
 
 const kept = 30;
-const everyMs = 5000;
+const everyMs = 15_000;
 /** Shorter interval for a failure or a wait that is not shown yet, because people want to see its reason soon. */
 const troubledMs = 1000;
 

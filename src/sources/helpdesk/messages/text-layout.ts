@@ -99,8 +99,7 @@ export class Layout {
       return { blocks: 0, is: 'hidden', body: this.#bodies };
     }
     if (name === 'body' && (this.#bodies === 0 || !this.#isInBody)) return this.#openBody();
-    const opened = { blocks: 0, body: this.#bodies };
-    if (this.#isMuted) return opened;
+    if (this.#isMuted) return { blocks: 0, body: this.#bodies };
     const before = this.#blocks.length;
     const isDeep = before > mostBlocks;
     const { kind, markOf } = this.#top;
@@ -108,7 +107,7 @@ export class Layout {
     const size = blocks.get(name);
     if (isDeep && (isBlock(name) || name === 'li')) {
       this.#breakLine();
-      return { ...opened, is: 'deep' };
+      return { blocks: 0, is: 'deep', body: this.#bodies };
     }
     if (name === 'br') this.#addLine();
     if (isList(name)) {
@@ -124,7 +123,8 @@ export class Layout {
     }
     if (name === 'hr' && this.#mayMark(rule.length)) this.write(rule);
     if (isHeading(name)) this.#headings++;
-    return { ...opened, blocks: this.#blocks.length - before, is: isHeading(name) ? 'heading' : undefined };
+    const is = isHeading(name) ? 'heading' : undefined;
+    return { blocks: this.#blocks.length - before, is, body: this.#bodies };
   }
 
   close(opened: Opened): void {
@@ -197,8 +197,8 @@ export class Layout {
     this.#isInText = false;
   }
 
-  #push(given: Partial<Block>): void {
-    this.#blocks.push(block({ isPre: this.#top.isPre, ...given }));
+  #push(given: Given): void {
+    this.#blocks.push(block(given, this.#top.isPre));
   }
 
   #pop(): void {
@@ -250,20 +250,14 @@ export class Layout {
   }
 }
 
-const block = (given: Partial<Block> = {}): Block => ({
-  kind: 'block',
-  isPre: false,
-  before: 1,
-  after: 1,
-  text: '',
-  due: 0,
-  isLineEmpty: true,
-  hasSpace: false,
-  items: [],
-  markOf: () => '',
-  mark: '',
-  ...given,
-});
+type Given = Partial<Pick<Block, 'kind' | 'isPre' | 'before' | 'after' | 'markOf' | 'mark'>>;
+const noMark = () => '';
+
+/** Without spreading: a letter has a hundred of them. */
+function block(given: Given = {}, isPreAround = false): Block {
+  const { kind = 'block', isPre = isPreAround, before = 1, after = 1, markOf = noMark, mark = '' } = given;
+  return { kind, isPre, before, after, text: '', due: 0, isLineEmpty: true, hasSpace: false, items: [], markOf, mark };
+}
 
 function put(around: Block, text: string, before: number, after: number): void {
   const lines = Math.max(around.due, before);
