@@ -73,8 +73,8 @@ pipeline = dlt.pipeline(
     # The scheme that its driver knows.
     destination=dlt.destinations.postgres(database.replace("postgres://", "postgresql://", 1)),
 )
-begun, used = time.perf_counter(), time.process_time()
+begun = time.perf_counter()
 pipeline.run(tickets(), loader_file_format="csv")
-cost = {"seconds": time.perf_counter() - begun, "node": time.process_time() - used}
+seconds = time.perf_counter() - begun
 versions = f"dlt {dlt.__version__} with pyarrow {pa.__version__} on Python {platform.python_version()}"
-print(json.dumps({**cost, "versions": versions}))
+print(json.dumps({"seconds": seconds, "versions": versions}))

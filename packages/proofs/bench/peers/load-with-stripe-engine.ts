@@ -71,12 +71,8 @@ await engine.runMigrations({ databaseUrl, openApiSpecPath });
 const client = new engine.PostgresClient({ schema, poolConfig: { connectionString: databaseUrl, max: connections } });
 await client.upsertAccount({ id: account, raw_data: { id: account } }, 'none');
 
-const before = process.cpuUsage();
 const seconds = await writeTickets({ url, token }, workers, page =>
   client.upsertManyWithTimestampProtection(page, resource.table, account),
 );
-const { user, system } = process.cpuUsage(before);
 await client.pool.end();
-console.log(
-  JSON.stringify({ seconds, node: (user + system) / 1e6, versions: `@stripe/sync-engine ${engine.VERSION}` }),
-);
+console.log(JSON.stringify({ seconds, versions: `@stripe/sync-engine ${engine.VERSION}` }));
