@@ -36,6 +36,11 @@ import { redisFailure, redisOptions, requireRedis } from './redis.ts';
  */
 const lockMs = 5000;
 const lookMs = 2500;
+/**
+ * Each account has a queue, and each queue is looked at. For each 20 of them the next ones look less often: the looks for 250
+ * accounts would be a tenth of what their process does at rest. Those wait up to half a minute for the jobs of a killed worker.
+ */
+const lookMsOf = (queues: number) => lookMs * Math.min(6, 1 + Math.floor(queues / 20));
 
 /**
  * If neither Redis nor PostgreSQL answers, the queue cannot learn that the worker leaves. The locks of its jobs expire.
@@ -47,7 +52,6 @@ const workerOptions = {
   // a place. Credits limit the work, not places.
   concurrency: 8,
   lockDuration: lockMs,
-  stalledInterval: lookMs,
   // The token of the run judges how often a job may be taken up, not the queue.
   maxStalledCount: 1_000_000,
   // How long a queue without jobs waits for one before it asks again. A new job ends the wait.
@@ -83,13 +87,19 @@ export async function onRedis(url: string): Promise<Queues> {
     redis.disconnect();
     throw redisFailure(trouble ?? (error as Error));
   }
+  let opened = 0;
   return {
     open(name) {
+      const stalledInterval = lookMsOf(opened++);
       const jobs = new Queue(nameOf(name), { connection: redis, defaultJobOptions: jobOptions });
       return queueOf(jobs, {
-        makeWorker: process => new Worker(nameOf(name), process, { ...workerOptions, connection: redis }),
+        makeWorker: process =>
+          new Worker(nameOf(name), process, { ...workerOptions, stalledInterval, connection: redis }),
         // BullMQ would leave the newest hundred.
         forgetEvents: () => redis.xtrim(jobs.toKey('events'), 'MAXLEN', 0),
+        closed: () => {
+          opened -= 1;
+        },
       });
     },
     async ping() {
@@ -125,11 +135,13 @@ export async function onPostgres(url: string): Promise<Queues> {
   const connection = pool as unknown as PgPool;
   return {
     open(name) {
+      const stalledInterval = lookMsOf(pool.options.max - queueConnections(0));
       pool.options.max += 1;
       const jobs = new backed.Queue(nameOf(name), { connection, defaultJobOptions: jobOptions });
       // The same class on another backend; only the types of its connections differ.
       return queueOf(jobs as unknown as Queue, {
-        makeWorker: process => new backed.Worker(nameOf(name), process, { ...workerOptions, connection }),
+        makeWorker: process =>
+          new backed.Worker(nameOf(name), process, { ...workerOptions, stalledInterval, connection }),
         forgetEvents: () => pool.query('delete from event where queue = $1', [nameOf(name)]),
         closed: () => {
           pool.options.max -= 1;
@@ -149,10 +161,10 @@ type Process = (job: Job, token?: string) => Promise<void>;
 interface OnBackend {
   makeWorker(process: Process): BullWorker;
   forgetEvents(): Promise<unknown>;
-  closed?(): void;
+  closed(): void;
 }
 
-function queueOf(jobs: Queue, { makeWorker, forgetEvents, closed = () => {} }: OnBackend): OpenQueue {
+function queueOf(jobs: Queue, { makeWorker, forgetEvents, closed }: OnBackend): OpenQueue {
   jobs.on('error', () => {}); // The command that needs the queue fails with the same error.
   return {
     bull: jobs,
