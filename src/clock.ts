@@ -13,6 +13,9 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
+/** A longer timer would end at once. */
+const longestTimerMs = 2 ** 31 - 1;
+
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
@@ -20,7 +23,12 @@ export const systemClock: Clock = {
     const untilMs = performance.now() + ms;
     try {
       // A timer counts from the last turn of the event loop, so it may end a little early.
-      do await delay(Math.ceil(untilMs - performance.now()), undefined, signal ? { signal } : {});
+      do
+        await delay(
+          Math.min(longestTimerMs, Math.ceil(untilMs - performance.now())),
+          undefined,
+          signal ? { signal } : {},
+        );
       while (performance.now() < untilMs);
     } catch (error) {
       throw signal?.aborted ? signal.reason : error;

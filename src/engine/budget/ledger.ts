@@ -186,8 +186,7 @@ const sendingMs = 1000;
 const catchUpMs = 3500;
 
 /**
- * Backfill and sweep wait this long before they store a mark, once per request: at an even pace each of their requests
- * waits.
+ * Backfill and sweep wait this long before they store a mark: at an even pace each of their requests waits.
  */
 const unmarkedMs = 3000;
 /** A request may ask this early, because the time of the database is estimated: that is no second wait. */
@@ -232,7 +231,7 @@ export function acquire(before: State, now: Moment, ask: Ask, rules: Rules): Acq
     return { state: { ...state, waits }, granted: false, waitUntilMs, expected, tooLong: true };
   }
   // At an even pace nearly every request would write the state twice. Without a mark, a request that comes meanwhile
-  // may go first, once.
+  // may go first.
   const isMarked = waits.length < state.waits.length;
   const isBrief =
     freeMs - nowMs <= (sinceMs === nowMs ? unmarkedMs : earlyMs) && freeMs - sinceMs <= unmarkedMs + earlyMs;

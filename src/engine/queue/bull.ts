@@ -40,7 +40,7 @@ const lookMs = 2500;
  * Each account has a queue, and each queue is looked at. For each 20 of them the next ones look less often: the looks for 250
  * accounts would be a tenth of what their process does at rest. Those wait up to half a minute for the jobs of a killed worker.
  */
-const lookMsOf = (queues: number) => lookMs * Math.min(6, 1 + Math.floor(queues / 20));
+const lookMsOf = (queues: number) => lookMs * Math.min(4, 1 + Math.floor(queues / 20));
 
 /**
  * If neither Redis nor PostgreSQL answers, the queue cannot learn that the worker leaves. The locks of its jobs expire.

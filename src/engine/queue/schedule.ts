@@ -103,7 +103,7 @@ export function timetables(times: Times, streams: readonly Stream[], ring: () =>
       const dueIn = (minute: number): readonly number[] => {
         const before = known.get(minute);
         if (before) return before;
-        if (known.size >= mostKnown) known.clear();
+        if (knownMinutes++ >= mostKnown) forgetAll();
         const slots = askDueIn(minute);
         known.set(minute, slots);
         return slots;
@@ -134,9 +134,15 @@ function knownOf(times: string): Map<number, readonly number[]> {
 }
 const allKnown = new Map<string, Map<number, readonly number[]>>();
 
-/** More minutes than one search needs. */
+/** More minutes than one search needs, of all times together: accounts may have times of their own. */
 const mostKnown = longestMs / minuteMs + 60;
+let knownMinutes = 0;
 const none: readonly number[] = [];
+
+function forgetAll(): void {
+  for (const known of allKnown.values()) known.clear();
+  knownMinutes = 0;
+}
 
 const minuteOf = (ms: number) => Math.floor(ms / minuteMs) * minuteMs;
 
