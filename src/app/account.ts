@@ -125,9 +125,9 @@ export async function openAccountOn(
  * No flag of the start: with it Node would compile its own modules anew, which is a large part of a short command. A limit that a
  * collection of the start has left holds until the next one, and that may come late: bytes of pages would fill up to 40 MB first.
  * So a process that lives on collects once. Replies of many accounts wait at one time, and a low limit would walk them again and
- * again: a seventh of the work of a process at the full budget of 100 accounts.
+ * again: an eighth of the work of a process at the full budget of 100 accounts.
  */
-function keepHeapSmall(): () => Promise<void> {
+function keepHeapSmall(): () => void {
   opened++;
   setFlagsFromString(`--heap-growing-percent=${opened < many ? 30 : 100}`);
   if (!isCollected)
@@ -136,7 +136,7 @@ function keepHeapSmall(): () => Promise<void> {
       runInNewContext('gc()');
     }, 1000).unref();
   isCollected = true;
-  return async () => void opened--;
+  return () => void opened--;
 }
 /** Accounts that are open in this process. */
 let opened = 0;

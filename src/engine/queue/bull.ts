@@ -37,8 +37,8 @@ import { redisFailure, redisOptions, requireRedis } from './redis.ts';
 const lockMs = 5000;
 const lookMs = 2500;
 /**
- * Each account has a queue, and each queue is looked at. For each 20 of them the next ones look less often: the looks for 250
- * accounts would be a tenth of what their process does at rest. Those wait up to half a minute for the jobs of a killed worker.
+ * Each account has a queue, and each queue is looked at. For each 20 of them the next ones look less often, because a look is a
+ * request, whether a worker was killed or not. Those wait up to half a minute for the jobs of a killed worker.
  */
 const lookMsOf = (queues: number) => lookMs * Math.min(4, 1 + Math.floor(queues / 20));
 
